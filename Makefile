@@ -1,0 +1,57 @@
+# Everything a newcomer needs: `make demo`, `make test`. Each target installs what it needs into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# One BLAS thread a process: competing threads make factorisations tens of times slower.
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+export JAX_PLATFORMS ?= cpu
+# Workers of the test run; the suite is sized for two.
+WORKERS ?= 2
+TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+.PHONY: demo test test-all lint format bench gpu-check clean
+
+demo: $(VENV)/.core
+	$(BIN)/jaxpriv demo
+
+test: $(VENV)/.test
+	$(TEST) -m "not slow"
+
+test-all: $(VENV)/.test
+	$(TEST)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.test
+	$(BIN)/python -m benchmarks
+
+gpu-check: $(VENV)/.test
+	JAX_PLATFORMS=cuda,cpu $(BIN)/python -m benchmarks.accelerator
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	# Dependency groups need a pip of 2025 or later.
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+
+$(VENV)/.core: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable . --group test
+	touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable . --group test --group dev
+	touch $@
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache jaxpriv-demo

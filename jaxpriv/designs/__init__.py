@@ -1,0 +1,1 @@
+"""Mechanisms of least error that meet a requirement."""

@@ -1,0 +1,1 @@
+"""Privacy losses as differentiable functions of a prior, a secret and the noise."""

@@ -1,0 +1,1 @@
+"""Randomised maps from a trace to what is published."""

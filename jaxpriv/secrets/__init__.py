@@ -1,0 +1,1 @@
+"""Which part of a trace must stay uncertain, and how far apart two places must stay indistinguishable."""

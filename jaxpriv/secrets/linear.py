@@ -1,0 +1,59 @@
+"""Secrets that are a linear function of the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxpriv.errors import InputError
+from jaxpriv.priors.protocol import Prior
+from jaxpriv.secrets.radius import checked_radius
+
+
+class LinearSecret(eqx.Module):
+    """A linear function T = W X of the trace: a mean over a window, a displacement, a speed.
+
+    Args:
+        weights: W, (k, n), or (n,) for one number.
+        radius: the largest separation of two hypotheses about T, in the unit of T (metres, metres a second, …).
+
+    Raises:
+        InputError: wrong shape, values that are not finite, a radius that is not positive.
+    """
+
+    weights: Float[Array | np.ndarray, "k n"]
+    radius: Float[Array | np.ndarray, ""]
+
+    def __init__(self, weights: Float[Array | np.ndarray, "k n"] | Sequence[float], radius: float):
+        if not hasattr(weights, "ndim"):
+            weights = np.asarray(weights, dtype=np.float64)
+        weights = weights[None, :] if weights.ndim == 1 else weights
+        if weights.ndim != 2 or 0 in weights.shape or weights.shape[0] > weights.shape[1]:
+            raise InputError(f"weights has shape {weights.shape}; expected (k, n) with 1 ≤ k ≤ n.")
+        if isinstance(weights, np.ndarray) and not np.all(np.isfinite(weights)):
+            raise InputError("weights holds values that are not finite.")
+        self.weights = weights
+        self.radius = checked_radius(radius)
+
+    @property
+    def size(self) -> int:
+        """k, the number of linear functions."""
+        return self.weights.shape[0]
+
+    @property
+    def n_times(self) -> int:
+        """1: the radius bounds the whole vector T."""
+        return 1
+
+    def joint(self, prior: Prior) -> tuple[Float[Array | np.ndarray, "n k"], Float[Array | np.ndarray, "k k"]]:
+        """Σ Wᵀ and W Σ Wᵀ."""
+        if self.weights.shape[1] != prior.size:
+            raise InputError(f"weights has {self.weights.shape[1]} columns for a trace of {prior.size} coordinates.")
+        with jax.default_matmul_precision("highest"):
+            cross = prior.covariance @ self.weights.T
+            variance = self.weights @ cross
+        return cross, 0.5 * (variance + variance.T)
