@@ -94,9 +94,12 @@ def _best_alpha(regression, residual, loss, eta) -> Float[Array, ""]:
 
 
 def _trace_at(regression, residual, loss, eta) -> Float[Array, ""]:
-    """Least cost without the floor's η(n − k) on the rest, differentiable in everything but the choice of α."""
-    share = jax.lax.stop_gradient(_best_alpha(*jax.lax.stop_gradient((regression, residual, loss, eta))) / loss)
-    return _cost(regression, residual, loss, loss * share, eta)
+    """Least cost without the floor's η(n − k) on the rest, differentiable in everything but the choice of α.
+
+    α and not α/t is held: at fixed α the loss enters through σ² alone, and the kinks of the trace in α do no harm.
+    """
+    alpha = _best_alpha(*jax.lax.stop_gradient((regression, residual, loss, eta)))
+    return _cost(regression, residual, loss, jax.lax.stop_gradient(alpha), eta)
 
 
 def block_for_loss(

@@ -28,8 +28,8 @@ def mu_squared_of_gain(
     * "ball": s r² λ_max(M), the enclosing ball of Theorem 3.4 of Meehan and Chaudhuri (AISTATS 2021); exact for one
       time.
     * "product": r² min Σ d_k over block-diagonal D = blkdiag(d_1 I, …, d_s I) ⪰ M. Never above "ball", exact for at
-      most two times, at most π/2 above the supremum otherwise. Always an upper bound: an inexact D is repaired by adding
-      λ_max(M − D)₊ I. Derived here; proof in docs/design.md.
+      most two times, at most π/2 above the supremum otherwise. Always an upper bound: an inexact D is repaired by
+      adding λ_max(M − D)₊ I. Derived here; proof in docs/design.md.
     * "exact": the supremum itself, for one coordinate a time, by all sign patterns (at most 16 times).
 
     M has its k coordinates ordered by time, k / n_times of them at each. Infinite where M is.

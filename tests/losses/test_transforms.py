@@ -7,9 +7,10 @@ import inspect
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jaxpriv as jp
 import numpy as np
 import pytest
+
+import jaxpriv as jp
 
 
 N = 5

@@ -1,0 +1,1 @@
+"""Measurements, never asserted: `python -m benchmarks` runs them all and prints tables."""
