@@ -2,6 +2,12 @@
 
 from importlib.metadata import version as _version
 
+from jaxpriv import baselines as baselines
+from jaxpriv.certificates.verb import Certificate as Certificate
+from jaxpriv.designs.certified import certify as certify
+from jaxpriv.designs.design import design as design
+from jaxpriv.designs.result import Design as Design
+from jaxpriv.designs.result import DesignResult as DesignResult
 from jaxpriv.designs.block import least_loss_block as least_loss_block
 from jaxpriv.designs.block import least_trace_block as least_trace_block
 from jaxpriv.designs.every_point import prior_shaped_noise as prior_shaped_noise
@@ -30,10 +36,14 @@ from jaxpriv.losses.odds import gaussian_epsilon as gaussian_epsilon
 from jaxpriv.losses.odds import odds_bound as odds_bound
 from jaxpriv.losses.precision_gain import posterior as posterior
 from jaxpriv.losses.precision_gain import precision_gain as precision_gain
+from jaxpriv.losses.side_information import given as given
+from jaxpriv.losses.side_information import loss_given as loss_given
 from jaxpriv.losses.renyi import kl_gaussian as kl_gaussian
 from jaxpriv.losses.renyi import renyi_discrete as renyi_discrete
 from jaxpriv.losses.renyi import renyi_equal_covariance as renyi_equal_covariance
 from jaxpriv.losses.renyi import renyi_gaussian as renyi_gaussian
+from jaxpriv.mechanisms.grid_release import Release as Release
+from jaxpriv.mechanisms.grid_release import SimulatedRelease as SimulatedRelease
 from jaxpriv.mechanisms.gaussian import GaussianMechanism as GaussianMechanism
 from jaxpriv.priors import kernels as kernels
 from jaxpriv.priors.gaussian import GaussianPrior as GaussianPrior

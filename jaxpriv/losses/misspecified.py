@@ -27,8 +27,8 @@ def misspecified_bound(
     """Theorem 3.3 of Meehan and Chaudhuri (AISTATS 2021), in nats, for order λ > 1.
 
     ε'(λ) = (λ−½)/(λ−1) Δ(2λ) + Δ(4λ−3) + (2λ−3/2)/(2λ−2) ε(4λ−2), where Δ is the Rényi divergence between the
-    true and the assumed law of the release given the secret (`divergence_2` at order 2λ, true against assumed; `divergence_4` at order
-    4λ−3, assumed against true) and ε the loss under the assumed prior at order 4λ−2.
+    true and the assumed law of the release given the secret (`divergence_2` at order 2λ, true against assumed;
+    `divergence_4` at order 4λ−3, assumed against true) and ε the loss under the assumed prior at order 4λ−2.
     """
     check_order(order, above=1.0)
     order = jnp.asarray(order)

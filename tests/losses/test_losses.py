@@ -265,3 +265,38 @@ def test_several_traces_are_one_joint_release(rng):
     apart = joint.copy()
     apart[:3, 3:] = apart[3:, :3] = 0.0
     np.testing.assert_allclose(jp.cip_loss(jp.GaussianPrior(apart), jp.Secret([1], 1.0), noise), alone, rtol=1e-10)
+
+
+# ---- side information -----------------------------------------------------------------------------------------------
+
+
+def test_a_known_fix_is_a_fix_published_without_noise(rng):
+    covariance, noise = _spd(rng, 5), _spd(rng, 5)
+    prior, secret = jp.GaussianPrior(covariance), jp.Secret([2], 1.0)
+    value = float(jp.loss_given(prior, secret, noise, known=[0, 4]))
+    # The trace and the known fixes together, as one observation of seven numbers.
+    observe = np.vstack([np.eye(5), np.eye(5)[[0, 4]]])
+    error = np.zeros((7, 7))
+    error[:5, :5] = noise
+    cross = observe @ covariance[:, [2]]
+    left = covariance[2, 2] - cross.T @ np.linalg.solve(observe @ covariance @ observe.T + error, cross)
+    alone = observe[5:] @ covariance[:, [2]]
+    before = covariance[2, 2] - alone.T @ np.linalg.solve(covariance[np.ix_([0, 4], [0, 4])], alone)
+    np.testing.assert_allclose(value, 1 / left - 1 / before, rtol=1e-8)
+    # With every other fix known only the secret's own noise is left, given theirs.
+    others = [0, 1, 3, 4]
+    own = noise[2, 2] - noise[2, others] @ np.linalg.solve(noise[np.ix_(others, others)], noise[others, 2])
+    np.testing.assert_allclose(jp.loss_given(prior, secret, noise, known=others), 1 / own, rtol=1e-9)
+
+
+def test_side_information_that_is_none():
+    prior, secret = jp.GaussianPrior(np.eye(3)), jp.Secret([1], 1.0)
+    for known, words in (
+        ([], "at least one"),
+        ([1], "secret"),
+        ([5], "outside"),
+        ([0, 0], "twice"),
+        ([0, 1, 2], "secret"),
+    ):
+        with pytest.raises(jp.InputError, match=words):
+            jp.loss_given(prior, secret, np.eye(3), known=known)

@@ -1,0 +1,180 @@
+"""The design for one secret: closed form, certificate, and repair until the certificate holds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxpriv.certificates.arithmetic import square_bounds
+from jaxpriv.certificates.cost import cost_upper
+from jaxpriv.certificates.lower_bounds import cost_lower_bound, loss_lower_bound
+from jaxpriv.certificates.trial_design import trial_from_design
+from jaxpriv.certificates.verb import Certificate, certify
+from jaxpriv.designs.proposal import Proposal, propose
+from jaxpriv.designs.request import GAP_TOLERANCE, Request
+from jaxpriv.designs.result import Design, DesignResult
+from jaxpriv.errors import InputError
+from jaxpriv.mechanisms.gaussian import GaussianMechanism
+from jaxpriv.precision import host_array
+from jaxpriv.priors.protocol import Prior
+from jaxpriv.secrets.collection import AnySecret, as_secrets
+from jaxpriv.secrets.secret import Secret
+
+
+# A target is shaded before it is designed for, so that rounding does not take the certified loss above it.
+_SHADINGS = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
+_SHRINK = 1.0 - 2.0**-42  # of the factor, until the verified cost is within the budget
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """One secret under one prior as float64 host arrays: Σ, Cov(X, T), Cov(T), and where T's fixes are."""
+
+    covariance: np.ndarray
+    cross: np.ndarray
+    variance: np.ndarray
+    positions: np.ndarray | None
+    reach: float  # s r²
+
+    @classmethod
+    def of(cls, prior: Prior, secret: AnySecret) -> Arrays:
+        covariance = host_array(prior.covariance, "the prior covariance", 2)
+        cross, variance = (host_array(part, "the secret's covariance", 2) for part in secret.joint(prior))
+        positions = np.array(secret.indices) if isinstance(secret, Secret) else None
+        if np.linalg.matrix_rank(variance, hermitian=True) < variance.shape[0]:
+            raise InputError(
+                "parts of the secret are perfectly correlated under the prior (equal times without a nugget, or a "
+                "variance of zero): leave out what the rest determines."
+            )
+        return cls(covariance, cross, variance, positions, float(secret.n_times * np.asarray(secret.radius) ** 2))
+
+
+def design_one_secret(prior: Prior, secret: AnySecret, request: Request) -> Design:
+    """See `jaxpriv.design`. Called in double precision."""
+    (secret,) = as_secrets(secret, prior)
+    arrays = Arrays.of(prior, secret)
+    if request.structure == "block" and arrays.positions is None:
+        raise InputError("structure='block' needs a secret made of fixes of the trace.")
+    if request.epsilon is not None:
+        return _for_target(prior, secret, arrays, request, request.epsilon)
+    assert request.budget is not None
+    return _for_budget(prior, secret, arrays, request, request.budget)
+
+
+def _propose(arrays: Arrays, request: Request, floor_sd: float, **target: float) -> Proposal:
+    return propose(
+        arrays.covariance,
+        arrays.cross,
+        arrays.variance,
+        arrays.positions,
+        structure=request.structure,
+        floor_variance=floor_sd**2,
+        weights=request.weights,
+        **target,
+    )
+
+
+def _for_target(prior: Prior, secret: AnySecret, arrays: Arrays, request: Request, epsilon: float) -> Design:
+    target = 2.0 * epsilon / (request.order * arrays.reach)
+    floor_sd = request.floor_sd
+    if floor_sd is None:
+        floor_sd = request.floor_for(_propose(arrays, request, 0.0, loss=target).trace)
+    for shading in _SHADINGS:
+        proposal = _propose(arrays, request, floor_sd, loss=target * (1.0 - shading))
+        mechanism = GaussianMechanism(proposal.factor, floor_sd, request.resolution)
+        certificate = certify(prior, secret, mechanism, order=request.order)
+        if certificate.epsilon <= epsilon:
+            break
+    met = certificate.epsilon <= epsilon
+    cost = cost_upper(mechanism.factor, square_bounds(floor_sd)[1], request.weights)
+    lower = 0.0
+    if np.isfinite(certificate.epsilon):
+        # Four roundings separate the target from what the exact formula would ask for.
+        loosened = target * (1.0 + 2.0**-50)
+        trial = _trial(arrays, request, mechanism)
+        lower = cost_lower_bound(*trial.args, loosened, square_bounds(floor_sd)[0], **trial.options)
+    stats = {"shading": shading, "target_loss": target}
+    return finished(mechanism, certificate, cost, cost, lower, request, met, stats)
+
+
+def _for_budget(prior: Prior, secret: AnySecret, arrays: Arrays, request: Request, budget: float) -> Design:
+    floor_sd = request.floor_for(budget)
+    floor_cost = floor_cost_upper(floor_sd, request)
+    if not floor_cost < budget:
+        return infeasible(prior, secret, floor_sd, floor_cost, request)
+    factor = _propose(arrays, request, floor_sd, budget=budget).factor
+    while not (cost := cost_upper(factor, square_bounds(floor_sd)[1], request.weights)) <= budget:
+        factor = factor * _SHRINK
+    mechanism = GaussianMechanism(factor, floor_sd, request.resolution)
+    certificate = certify(prior, secret, mechanism, order=request.order)
+    lower = 0.0
+    if np.isfinite(certificate.epsilon):
+        trial = _trial(arrays, request, mechanism)
+        least = loss_lower_bound(*trial.args, budget, square_bounds(floor_sd)[0], **trial.options)
+        lower = 0.5 * request.order * arrays.reach * least * (1.0 - 2.0**-50)
+    stats = {"budget": budget}
+    return finished(
+        mechanism, certificate, cost, certificate.epsilon, lower, request, np.isfinite(certificate.epsilon), stats
+    )
+
+
+def floor_cost_upper(floor_sd: float, request: Request) -> float:
+    """An upper bound of what a floor of that standard deviation costs, in squared units."""
+    return math.nextafter(square_bounds(floor_sd)[1] * request.total_weight * (1.0 + 2.0**-50), math.inf)
+
+
+class _Trial(NamedTuple):
+    args: tuple
+    options: dict
+
+
+def _trial(arrays: Arrays, request: Request, mechanism: GaussianMechanism) -> _Trial:
+    """The arguments of a lower bound that is tight when the mechanism is optimal."""
+    joint = (arrays.cross, arrays.variance)
+    indices = arrays.positions if request.structure == "block" else None
+    factor, floor_variance = np.asarray(mechanism.factor), float(mechanism.floor_sd) ** 2
+    V, Z = trial_from_design(
+        arrays.covariance, joint, factor, floor_variance, request.structure, indices, request.weights
+    )
+    options = {"structure": request.structure, "weights": request.weights, "indices": indices}
+    return _Trial((arrays.covariance, joint, V, Z), options)
+
+
+def infeasible(prior: Prior, secret, floor_sd: float, floor_cost: float, request: Request) -> Design:
+    """What is returned for a budget that the floor alone uses up: the floor, and what it is worth."""
+    mechanism = GaussianMechanism(np.zeros((prior.size, 0)), floor_sd)
+    certificate = certify(prior, as_secrets(secret, prior), mechanism, order=request.order)
+    cost = cost_upper(mechanism.factor, square_bounds(floor_sd)[1], request.weights)
+    stats = {"method": "none", "reason": "infeasible", "floor_cost": floor_cost}
+    return Design(mechanism, certificate.epsilon, cost, 0.0, 1.0, DesignResult.budget_infeasible, stats, certificate)
+
+
+def finished(
+    mechanism: GaussianMechanism,
+    certificate: Certificate,
+    cost: float,
+    achieved: float,
+    lower: float,
+    request: Request,
+    met: bool,
+    stats: dict,
+) -> Design:
+    """A design from verified numbers: `achieved` is the quantity that was minimised, `lower` its lower bound."""
+    gap = (achieved - lower) / achieved if np.isfinite(achieved) and achieved > 0.0 else 1.0
+    if gap < 0.0:
+        raise AssertionError(f"the lower bound {lower!r} exceeds the achieved {achieved!r}: a bound is wrong.")
+    if not met:
+        target = request.epsilon is not None
+        result = DesignResult.target_not_certified if target else DesignResult.not_certified
+    else:
+        result = DesignResult.optimal if gap <= GAP_TOLERANCE else DesignResult.suboptimal
+    stats = {
+        "method": "spectral" if request.structure == "joint" else "block",
+        "reason": "one secret under one prior has a closed form",
+        "floor_sd": float(mechanism.floor_sd),
+        **stats,
+    }
+    return Design(mechanism, certificate.epsilon, cost, lower, float(gap), result, stats, certificate)

@@ -1,0 +1,9 @@
+"""The tests of this folder import its helper modules by name, whatever way pytest imports the tests themselves."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+sys.path.insert(0, str(Path(__file__).parent))
