@@ -1,0 +1,45 @@
+"""The commands."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+import typer
+
+from jaxpriv.cli.demo import demo
+from jaxpriv.cli.protect import protect
+
+
+app = typer.Typer(
+    name="jaxpriv",
+    help="Least-noise, certified privacy for location traces.\n\n"
+    "Publish a trace whose position at a sensitive time stays uncertain, with as little noise as the promise needs. "
+    "Begin with `jaxpriv demo`.",
+    rich_markup_mode="markdown",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"jaxpriv {importlib.metadata.version('jaxpriv')}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
+) -> None:
+    """Least-noise, certified privacy for location traces."""
+
+
+app.command()(protect)
+app.command()(demo)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

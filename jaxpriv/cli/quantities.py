@@ -1,0 +1,48 @@
+"""Quantities with units on the command line: 200m, 0.2km, 60s, 5min, 1h."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from jaxpriv.errors import InputError
+
+
+_LENGTHS = {"mm": 1e-3, "cm": 1e-2, "m": 1.0, "km": 1e3}
+_DURATIONS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*([A-Za-zµ]*)")
+
+
+def parse_length(option: str, text: str) -> float:
+    """Read a length in mm, cm, m or km, in metres; `option` is named in the `InputError` for anything else."""
+    return _parse(option, text, _LENGTHS, "200m or 0.2km")
+
+
+def parse_duration(option: str, text: str) -> float:
+    """Read a time span in ms, s, min, h or d, in seconds; `option` is named in the `InputError` for anything else."""
+    return _parse(option, text, _DURATIONS, "60s, 5min or 1h")
+
+
+def parse_origin(option: str, text: str) -> tuple[float, float]:
+    """Read LAT,LON in degrees."""
+    parts = text.split(",")
+    try:
+        latitude, longitude = (float(part) for part in parts)
+    except ValueError:
+        raise InputError(f"{option}: write latitude and longitude in degrees, such as {option} 48.2,16.4") from None
+    return latitude, longitude
+
+
+def _parse(option: str, text: str, units: dict[str, float], example: str) -> float:
+    match = _QUANTITY.fullmatch(text.strip())
+    if match is None:
+        raise InputError(f"{option} {text}: not a quantity; write a number with its unit, such as {example}")
+    number, unit = match.groups()
+    if not unit:
+        raise InputError(f"{option} {text}: the unit is missing; write {example}")
+    if unit not in units:
+        raise InputError(f"{option} {text}: the unit {unit} is not known here; use one of {', '.join(units)}")
+    value = float(number) * units[unit]
+    if not math.isfinite(value) or value < 0:
+        raise InputError(f"{option} {text}: it must be a finite quantity that is not negative")
+    return value

@@ -1,0 +1,1 @@
+"""Pictures of traces, noise and what an attacker believes."""

@@ -1,0 +1,1 @@
+"""What people read after a release: one record, as JSON and as text."""

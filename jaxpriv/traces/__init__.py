@@ -1,0 +1,1 @@
+"""Reading, cleaning, projecting and writing location traces."""

@@ -1,0 +1,33 @@
+"""Degrees as text: what counts as missing, what is refused, and how many decimals were printed."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from jaxpriv.errors import InputError
+
+
+_MISSING = {"", "na", "n/a", "nan", "null", "none", "-"}
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
+
+
+def is_missing(cell: str) -> bool:
+    """Tell whether a cell stands for no value: empty, NA, NaN, null, none, or a dash."""
+    return cell.strip().lower() in _MISSING
+
+
+def read_degrees(cell: str, row: int, name: str) -> tuple[float, int]:
+    """Read a cell as degrees: (value, decimals printed); (NaN, 0) where it is missing.
+
+    Exponents are read (5.17e-4). Raises `InputError` that names the row and the column, not the value.
+    """
+    cell = cell.strip()
+    if is_missing(cell):
+        return math.nan, 0
+    if not _NUMBER.fullmatch(cell):
+        hint = "; write decimals with a point, not a comma" if "," in cell else ""
+        raise InputError(f"row {row}: the {name} is not a number of degrees{hint}")
+    mantissa, _, exponent = cell.lower().partition("e")
+    decimals = len(mantissa.partition(".")[2]) - int(exponent or 0)
+    return float(cell), max(0, decimals)

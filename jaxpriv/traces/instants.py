@@ -1,0 +1,80 @@
+"""Instants of time as text: ISO 8601 and epoch numbers, read to whole microseconds in UTC."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Literal
+
+
+TimeStyle = Literal["iso", "epoch_s", "epoch_ms"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d{1,2})?")
+_LEAP = re.compile(r"(.*\d\d:\d\d:)60(.*)", re.DOTALL)
+_UTC_WORD = re.compile(r"\s*(UTC|GMT)$")
+# Seconds of this size lie after the year 5000: such a number is taken as milliseconds.
+_MILLISECONDS_FROM = Decimal(10) ** 11
+# Years 1 to 9999, what a calendar date can say.
+_FIRST_US, _LAST_US = -62135596800 * 10**6, 253402300800 * 10**6 - 1
+
+
+@dataclass(frozen=True)
+class Instant:
+    """One instant: microseconds since 1970-01-01T00:00:00Z, and how the text said it."""
+
+    us: int
+    style: TimeStyle
+    naive: bool = False
+    leap_second: bool = False
+
+
+def parse_instant(text: str) -> Instant:
+    """Read ISO 8601 (a space for the T is fine) or a number of epoch seconds.
+
+    Text without an offset means UTC (`naive` is set). Numbers of 1e11 and more are milliseconds. Digits beyond the
+    microsecond are cut. The leap second 23:59:60 UTC maps, as in POSIX, to the first second of the next day. Raises
+    `ValueError`, without the text, for anything else.
+    """
+    text = text.strip()
+    if _NUMBER.fullmatch(text):
+        return _from_number(Decimal(text))
+    text = _UTC_WORD.sub("Z", text)
+    leap = _LEAP.fullmatch(text)
+    if leap:
+        text = f"{leap[1]}59{leap[2]}"
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError("not ISO 8601 and not a number of seconds since 1970") from None
+    naive = moment.tzinfo is None
+    moment = moment.replace(tzinfo=UTC) if naive else moment
+    us = (moment - _EPOCH) // _MICROSECOND
+    if leap:
+        if us // 60_000_000 % 1440 != 1439:
+            raise ValueError("second 60 exists only at 23:59 UTC")
+        us += 1_000_000
+    return Instant(us, "iso", naive=naive, leap_second=bool(leap))
+
+
+def _from_number(number: Decimal) -> Instant:
+    milliseconds = abs(number) >= _MILLISECONDS_FROM
+    us = int((number * (1_000 if milliseconds else 1_000_000)).to_integral_value())
+    if not _FIRST_US <= us <= _LAST_US:
+        raise ValueError("a time outside the years 1 to 9999")
+    return Instant(us, "epoch_ms" if milliseconds else "epoch_s")
+
+
+def format_instant(us: int, style: TimeStyle = "iso") -> str:
+    """Write an instant as ISO 8601 in UTC, or as epoch seconds or milliseconds; exact to the microsecond."""
+    us = int(us)
+    if style == "iso":
+        moment = _EPOCH + us * _MICROSECOND
+        fraction = f".{moment.microsecond:06d}".rstrip("0").rstrip(".")
+        return f"{moment.replace(microsecond=0, tzinfo=None).isoformat()}{fraction}Z"
+    digits = 6 if style == "epoch_s" else 3
+    text = format(Decimal(us).scaleb(-digits), "f")
+    return text.rstrip("0").rstrip(".")

@@ -1,0 +1,119 @@
+"""A cleaned trace: rows in order of time, distinct instants, and what cleaning did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from jaxpriv.traces.instants import TimeStyle
+
+
+@dataclass(frozen=True)
+class FileStyle:
+    """How a file writes its rows, so that the sanitised file reads like the original.
+
+    `columns` are the names of the time, latitude and longitude columns (CSV only); nothing else of a header is kept.
+    """
+
+    kind: Literal["csv", "plt"]
+    delimiter: str = ","
+    columns: tuple[str, str, str] = ("time", "lat", "lon")
+    time_style: TimeStyle = "iso"
+
+
+@dataclass(frozen=True)
+class RawRows:
+    """What a reader found, before cleaning: one entry a row, `None` or NaN where a value is missing.
+
+    `decimals` is the largest number of decimals that a position is printed with.
+    """
+
+    style: FileStyle
+    time_us: list[int | None] = field(repr=False)
+    latitude: list[float] = field(repr=False)
+    longitude: list[float] = field(repr=False)
+    decimals: int
+    naive_times: int = 0
+    leap_seconds: int = 0
+
+
+@dataclass(frozen=True)
+class Cleaning:
+    """Counts of what cleaning did. Each dropped row is counted once, at the first rule that drops it."""
+
+    rows_read: int
+    missing_time: int = 0
+    missing_position: int = 0
+    zero_fix: int = 0
+    out_of_range: int = 0
+    longitude_wrapped: int = 0
+    out_of_order: int = 0
+    duplicate_rows: int = 0
+    naive_times: int = 0
+    leap_seconds: int = 0
+
+    @property
+    def dropped(self) -> int:
+        """Rows that are not in the sanitised file."""
+        return self.missing_time + self.missing_position + self.zero_fix + self.out_of_range
+
+    def sentences(self) -> list[str]:
+        """Say each rule that did something, with its count; an empty list when the file was clean."""
+        rules = [
+            (self.missing_time, "dropped: no time."),
+            (self.missing_position, "dropped: no position."),
+            (self.zero_fix, "dropped: latitude and longitude exactly 0, which receivers write without a fix."),
+            (self.out_of_range, "dropped: latitude outside ±90° or longitude more than one turn out."),
+            (self.longitude_wrapped, "with a longitude outside ±180°: brought back by one turn."),
+            (self.out_of_order, "out of order: sorted by time."),
+            (self.duplicate_rows, "at the instant of another row: merged into their mean, written to each of them."),
+            (self.naive_times, "with a time without an offset: taken as UTC."),
+            (self.leap_seconds, "at the leap second 23:59:60: taken as the first second of the next day."),
+        ]
+        return [f"{count} row{'s' if count > 1 else ''} {text}" for count, text in rules if count]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A trace ready for work. Rows (m) are sorted by time; points (n ≤ m) are the distinct instants.
+
+    `latitude`, `longitude` (m,) in degrees; `time_us` (n,) int64, strictly increasing microseconds since 1970 in UTC;
+    `point_of_row` (m,) the point each row belongs to; `step_m` the resolution measured in the file's own positions,
+    in metres (0 when it cannot be told). Positions stay out of the representation.
+    """
+
+    style: FileStyle
+    latitude: np.ndarray = field(repr=False)
+    longitude: np.ndarray = field(repr=False)
+    time_us: np.ndarray = field(repr=False)
+    point_of_row: np.ndarray = field(repr=False)
+    step_m: float
+    cleaning: Cleaning
+
+    @property
+    def n_points(self) -> int:
+        """Number of distinct instants."""
+        return len(self.time_us)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows kept, duplicates included."""
+        return len(self.point_of_row)
+
+    @property
+    def seconds(self) -> np.ndarray:
+        """Seconds since the first instant, (n,)."""
+        return (self.time_us - self.time_us[0]) / 1e6
+
+    @property
+    def median_step_s(self) -> float:
+        """Median time between neighbouring points in seconds; 0 for a single point."""
+        return float(np.median(np.diff(self.seconds))) if self.n_points > 1 else 0.0
+
+    def mean_by_point(self, values: np.ndarray) -> np.ndarray:
+        """Average row values (m, d) over the rows of each instant: (n, d)."""
+        totals = np.zeros((self.n_points, values.shape[1]))
+        np.add.at(totals, self.point_of_row, values)
+        return totals / np.bincount(self.point_of_row, minlength=self.n_points)[:, None]
