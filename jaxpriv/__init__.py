@@ -4,6 +4,8 @@ from importlib.metadata import version as _version
 
 from jaxpriv import baselines as baselines
 from jaxpriv.certificates.verb import Certificate as Certificate
+from jaxpriv.designs.axes import AxesDesign as AxesDesign
+from jaxpriv.designs.axes import design_axes as design_axes
 from jaxpriv.designs.certified import certify as certify
 from jaxpriv.designs.design import design as design
 from jaxpriv.designs.result import Design as Design
@@ -20,7 +22,15 @@ from jaxpriv.errors import CertificateError as CertificateError
 from jaxpriv.errors import InfeasibleError as InfeasibleError
 from jaxpriv.errors import InputError as InputError
 from jaxpriv.errors import JaxprivError as JaxprivError
+from jaxpriv.fitting.fit import Fit as Fit
+from jaxpriv.fitting.fit import fit as fit
+from jaxpriv.fitting.population import fit_population as fit_population
+from jaxpriv.fitting.robust import PriorSet as PriorSet
+from jaxpriv.fitting.robust import prior_set as prior_set
 from jaxpriv.floors.cip import cip_floor as cip_floor
+from jaxpriv.floors.requirements import GeoIndistinguishability as GeoIndistinguishability
+from jaxpriv.floors.requirements import SensitivityEllipsoid as SensitivityEllipsoid
+from jaxpriv.floors.requirements import SideInformation as SideInformation
 from jaxpriv.floors.cip import target_loss as target_loss
 from jaxpriv.losses.cip import cip_loss as cip_loss
 from jaxpriv.losses.cip import direct_and_inferential as direct_and_inferential

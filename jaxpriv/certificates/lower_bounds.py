@@ -99,11 +99,13 @@ def majorant_lower_bound(
     targets: float | Sequence[float],
     floor_variance: float,
     weights: Any = None,
+    *,
+    fixed: Sequence[tuple[Any, Any]] = (),
 ) -> float:
     """As `cost_lower_bound`, from the dual variables of the least-trace majorant: Z_j (n, l), `Y_j = Z_j Z_j' / s`.
 
     The floors `F_j = H_j (S_j + I / t_j) H_j' - Sigma_j` (t_j the targets) are never formed, and the scale s that makes
-    the sum of the Y_j at most the identity is verified inside.
+    the sum of the Y_j at most the identity is verified inside. `fixed` adds floors `U U'`: pairs (U (n, q), Z (n, l)).
     """
     require_arithmetic()
     entries = _listed(joints)
@@ -127,7 +129,28 @@ def majorant_lower_bound(
         except np.linalg.LinAlgError:
             return fraction_down(spent)
         trials.append((evaluate(prior, cross, variance, dual, b, w), scale))
-    return _cost(_sum_trials(trials), floor, spent, "joint", weights, None, scalable=False)
+    trial = _sum_trials(trials)
+    for i, (root, dual) in enumerate(fixed):
+        trial = _with_fixed(trial, float64_array(root, f"fixed[{i}] U"), float64_array(dual, f"fixed[{i}] Z"))
+    return _cost(trial, floor, spent, "joint", weights, None, scalable=False)
+
+
+def _with_fixed(trial: Trial | None, root: np.ndarray, dual: np.ndarray) -> Trial | None:
+    """The trial with `tr(Y U U')`, Y = dual dual', rounded down, on its linear side."""
+    if trial is None:
+        return None
+    size = trial.columns.shape[0]
+    if root.ndim != 2 or dual.ndim != 2 or root.shape[0] != size or dual.shape[0] != size:
+        raise InputError(
+            f"U and Z of a fixed floor must have {size} rows; they have shapes {root.shape}, {dual.shape}."
+        )
+    reached = np.abs(root.T @ dual)
+    sure = np.maximum(reached - 2 * gamma(size + 4) * (np.abs(root).T @ np.abs(dual)), 0.0)
+    total = float(np.sum(sure * sure)) * (1 - gamma(sure.size + 8))
+    if not np.isfinite(total):
+        return None
+    columns = np.concatenate([trial.columns, dual], axis=1)
+    return Trial(trial.linear + Fraction(max(total, 0.0)), trial.curvature, trial.length, columns)
 
 
 def _cost(
@@ -200,7 +223,9 @@ def _floor(floor_variance: float, weights: np.ndarray | None, size: int) -> tupl
     value = float(float64_array(floor_variance, "floor_variance"))
     if value < 0:
         raise InputError(f"floor_variance must not be negative; it is {value}.")
-    diagonal = [1.0] * size if weights is None else (np.diagonal(weights) if weights.ndim == 2 else weights).tolist()
+    if weights is None:
+        return Fraction(value), Fraction(value) * size
+    diagonal = (np.diagonal(weights) if weights.ndim == 2 else weights).tolist()
     return Fraction(value), Fraction(value) * sum(map(Fraction, diagonal), Fraction(0))
 
 

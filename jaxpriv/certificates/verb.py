@@ -145,13 +145,15 @@ def certify(prior: Any, secrets: Any, mechanism: Any, order: float = 2.0, *, pri
             raise InputError(
                 f"the mechanism is for traces of {factor.shape[0]} coordinates, the prior for {covariance.shape[0]}."
             )
+        rounded = [secret.rounding(covariance) if hasattr(secret, "rounding") else (0.0, 0.0) for secret in listed]
         radii = {}
-        if rtol:
+        if rtol or any(np.any(cross_error) for cross_error, _ in rounded):
             reach = rtol * (1 + 2.0**-50)
+            pairs = list(zip(joints, rounded, strict=True))
             radii = {
                 "covariance_radius": np.abs(covariance) * reach,
-                "cross_radius": [np.abs(cross) * reach for cross, _ in joints],
-                "variance_radius": [np.abs(own) * reach for _, own in joints],
+                "cross_radius": [np.abs(cross) * reach + error * (1 + 2.0**-40) for (cross, _), (error, _) in pairs],
+                "variance_radius": [np.abs(own) * reach + error * (1 + 2.0**-40) for (_, own), (_, error) in pairs],
             }
         bounds = loss_bounds(covariance, joints, factor, floor_below, **radii)
         upper[:, column] = [bound.upper for bound in bounds]
@@ -188,9 +190,10 @@ def host_arrays(prior: Any, secrets: Sequence[Any]) -> tuple[np.ndarray, list[tu
     symmetric part; a larger asymmetry raises InputError.
     """
     covariance = _symmetrised(prior.covariance, "the prior covariance")
+    on_host = _HostPrior(prior, covariance)
     joints = []
     for i, secret in enumerate(secrets):
-        cross, own = secret.joint(prior)
+        cross, own = secret.joint(on_host)
         joints.append(
             (
                 float64_array(cross, f"secret {i}: its covariance with the trace"),
@@ -198,6 +201,15 @@ def host_arrays(prior: Any, secrets: Sequence[Any]) -> tuple[np.ndarray, list[tu
             )
         )
     return covariance, joints
+
+
+class _HostPrior:
+    """A prior whose covariance has been evaluated once, so that secrets compute with NumPy from that very array."""
+
+    def __init__(self, prior: Any, covariance: np.ndarray):
+        self.covariance, self.size = covariance, covariance.shape[0]
+        if hasattr(prior, "joint_at"):
+            self.joint_at = prior.joint_at
 
 
 def _symmetrised(values: Any, name: str) -> np.ndarray:

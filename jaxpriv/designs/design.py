@@ -5,85 +5,128 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from jaxpriv.designs.every_point_verb import design_every_point
+from jaxpriv.designs.every_point_verb import design_every_point, has_closed_form
+from jaxpriv.designs.many_floors import design_many
 from jaxpriv.designs.one_secret import design_one_secret
-from jaxpriv.designs.request import Request, check_request
+from jaxpriv.designs.request import GAP_TOLERANCE, Request, check_request
 from jaxpriv.designs.result import Design, DesignResult
 from jaxpriv.errors import CertificateError, InfeasibleError, InputError
+from jaxpriv.floors.requirements import GeoIndistinguishability, Requirement
 from jaxpriv.precision import double_precision
 from jaxpriv.priors.protocol import Prior
-from jaxpriv.secrets.collection import AnySecret
+from jaxpriv.secrets.collection import AnySecret, as_secrets
 from jaxpriv.secrets.secret import EveryPoint
 
 
 def design(
-    prior: Prior,
-    secret: AnySecret | EveryPoint,
+    prior: Prior | Sequence[Prior],
+    secret: AnySecret | EveryPoint | Sequence[AnySecret | EveryPoint],
     *,
-    epsilon: float | None = None,
+    epsilon: float | Sequence[float] | None = None,
     budget: float | None = None,
+    uncertainty: float | None = None,
     order: float = 2.0,
     structure: Literal["joint", "block"] = "joint",
     weights: Any = None,
+    requirements: Sequence[Requirement] = (),
     floor_sd: float | None = None,
     resolution: float = 0.0,
+    tolerance: float = GAP_TOLERANCE,
+    effort: Literal["low", "normal", "high"] = "normal",
     throw: bool = True,
 ) -> Design:
     """Gaussian noise of least error for a privacy target, or of least loss for an error budget, certified.
 
-    Give exactly one of `epsilon` (nats at Rényi `order`: the noise of least tr(W G) whose loss is at most that) and
-    `budget` (total tr(W G) in squared units of the trace, floor included: the noise of least loss).
+    Give exactly one of
+    * `epsilon` (nats at Rényi `order`; one for all secrets or one for each): the noise of least tr(W G) whose losses
+      are at most that;
+    * `budget` (total tr(W G) in squared units of the trace, floor included): the noise whose largest loss is least;
+    * `uncertainty` (units of the trace): the noise of least tr(W G) that leaves the posterior standard deviation of
+      every secret, which is the half-width of its 68 % interval, at or above that under every prior.
 
     Args:
-        prior: what the adversary is assumed to believe; `GaussianPrior` or `ProcessPrior`.
-        secret: what must stay uncertain. `EveryPoint` protects every time, each by itself.
+        prior: what the adversary is assumed to believe, or several such beliefs: the promise holds for each.
+        secret: what must stay uncertain; several are protected each, not jointly. `EveryPoint` stands for every time.
         order: Rényi order λ > 1. It enters only through ε/λ.
-        structure: "joint", any noise covariance; "block", the published paper's: white noise on the secret,
-            independent of the noise on the rest (never less noise than "joint").
+        structure: "joint", any noise covariance; "block" (one secret, one prior), the published paper's: white noise
+            on the secret, independent of the noise on the rest (never less noise than "joint").
         weights: W of the error tr(W G): (n,) positive, or (n, n) positive definite. The default weighs all
             coordinates alike.
+        requirements: what the noise must satisfy besides, at heights that a budget does not scale
+            (`GeoIndistinguishability`, `SensitivityEllipsoid`, `SideInformation`).
         floor_sd: standard deviation of the independent noise that every coordinate gets at least, in units of the
             trace. The default is max(2 resolution, 1e-4 sqrt(cost/n)), which costs 1e-8 of the noise. With 0 the
             noise has low rank, `release` refuses it, and `epsilon` may be infinite.
         resolution: step to which the trace is recorded, in units of the trace; the floor is at least twice that.
+        tolerance: relative gap at which a design counts as optimal.
+        effort: how many steps the solver for several secrets or priors may take; what it reached is in `gap`.
         throw: raise when nothing certified can be returned; otherwise return it with its `result`.
 
     Returns:
         A `Design`. Its `epsilon` is certified by Theorem 3.4 of Meehan and Chaudhuri (AISTATS 2021) with the precision
-        gain of any noise, never below the true loss; for a target, at most the target.
+        gain of any noise, never below the true loss; for a target, at most the target. `stats` says which method was
+        used and why.
 
     Raises:
         InputError: an argument is wrong.
-        InfeasibleError: the budget is not above what the floor costs; the message and `smallest_feasible` say what is.
+        InfeasibleError: the budget is not above what the floor and the requirements cost, or a prior is already more
+            certain than `uncertainty`; the message and `smallest_feasible` say what can be asked for.
         CertificateError: no mechanism close to the proposal could be verified.
     """
-    request = check_request(prior, epsilon, budget, order, structure, weights, floor_sd, resolution)
-    if isinstance(secret, Sequence):
-        if len(secret) != 1:
-            raise InputError("the closed forms design for one secret; pass one, or EveryPoint for all times.")
-        secret = secret[0]
+    priors = list(prior) if isinstance(prior, (list, tuple)) else [prior]
+    if not priors:
+        raise InputError("no prior was given.")
+    for requirement in requirements:
+        if not isinstance(requirement, Requirement):
+            raise InputError(f"a {type(requirement).__name__} is not a requirement.")
+    request = check_request(
+        priors,
+        epsilon=epsilon,
+        budget=budget,
+        uncertainty=uncertainty,
+        order=order,
+        structure=structure,
+        weights=weights,
+        floor_sd=floor_sd,
+        resolution=resolution,
+        tolerance=tolerance,
+        effort=effort,
+        requirements=requirements,
+    )
+    others = [one for one in requirements if not (isinstance(one, GeoIndistinguishability) and one.moving != "point")]
     with double_precision():
-        if isinstance(secret, EveryPoint):
-            outcome = design_every_point(prior, secret, request)
-        else:
-            outcome = design_one_secret(prior, secret, request)
+        outcome = _dispatch(priors, secret, others, request)
     if throw:
         _raise_if_useless(outcome, request)
     return outcome
 
 
+def _dispatch(priors: list[Prior], secret: Any, requirements: list[Requirement], request: Request) -> Design:
+    alone = secret[0] if isinstance(secret, (list, tuple)) and len(secret) == 1 else secret
+    plain = len(priors) == 1 and not requirements and request.uncertainty is None
+    if isinstance(alone, EveryPoint):
+        if plain and not isinstance(request.epsilon, tuple) and has_closed_form(priors[0], alone, request):
+            return design_every_point(priors[0], alone, request)
+        return design_many(priors, as_secrets(alone, priors[0]), requirements, request)
+    secrets = as_secrets(alone, priors[0])
+    if plain and len(secrets) == 1:
+        return design_one_secret(priors[0], secrets[0], request)
+    return design_many(priors, secrets, requirements, request)
+
+
 def _raise_if_useless(outcome: Design, request: Request) -> None:
     if outcome.result is DesignResult.budget_infeasible:
-        floor_cost = float(outcome.stats["floor_cost"])
+        needed = float(outcome.stats["needed"])
         raise InfeasibleError(
-            f"the budget {request.budget:.6g} does not exceed the {floor_cost:.6g} that the floor of "
-            f"{float(outcome.mechanism.floor_sd):.4g} on every coordinate costs; raise the budget above that, or lower "
-            "floor_sd or resolution.",
-            smallest_feasible=floor_cost,
+            f"the budget {request.budget:.6g} does not exceed the {needed:.6g} that the floor of "
+            f"{float(outcome.mechanism.floor_sd):.4g} on every coordinate and the other requirements cost; raise the "
+            "budget above that, or lower floor_sd, resolution or the requirements.",
+            smallest_feasible=needed,
         )
     if outcome.result is DesignResult.target_not_certified:
         raise CertificateError(
-            f"{outcome.result.value}. Verified: ε ≤ {outcome.epsilon:.6g} for a target of {request.epsilon:.6g}."
+            f"{outcome.result.value}. Verified: ε ≤ {outcome.epsilon:.6g}; asked for: "
+            f"{request.epsilon if request.epsilon is not None else f'±{request.uncertainty:.4g}'}."
         )
     if outcome.result is DesignResult.not_certified and request.floor_sd != 0.0:
         raise CertificateError(f"{outcome.result.value}.")

@@ -10,7 +10,7 @@ from jaxpriv.certificates.arithmetic import square_bounds
 from jaxpriv.certificates.cost import cost_upper
 from jaxpriv.certificates.verb import certify
 from jaxpriv.designs.every_point import equal_variance
-from jaxpriv.designs.one_secret import finished, floor_cost_upper, infeasible
+from jaxpriv.designs.finish import SHADINGS, finished, floor_cost_upper, infeasible
 from jaxpriv.designs.request import Request
 from jaxpriv.designs.result import Design
 from jaxpriv.errors import InputError
@@ -20,7 +20,15 @@ from jaxpriv.priors.protocol import Prior
 from jaxpriv.secrets.secret import EveryPoint
 
 
-_SHADINGS = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
+def has_closed_form(prior: Prior, every: EveryPoint, request: Request) -> bool:
+    """Whether prior-shaped noise is optimal here: equal variances, uncorrelated coordinates, separate weights."""
+    if request.weights is not None and request.weights.ndim != 1:
+        return False
+    try:
+        equal_variance(host_array(prior.covariance, "the prior covariance", 2), every.dims)
+    except InputError:
+        return False
+    return True
 
 
 def design_every_point(prior: Prior, every: EveryPoint, request: Request) -> Design:
@@ -40,7 +48,7 @@ def design_every_point(prior: Prior, every: EveryPoint, request: Request) -> Des
     if request.epsilon is not None:
         target = 2.0 * request.epsilon / (request.order * reach)
         floor_sd = request.floor_for(request.total_weight / target)
-        for shading in _SHADINGS:
+        for shading in SHADINGS:
             mechanism = GaussianMechanism(root * math.sqrt((1.0 + shading) / target), floor_sd, request.resolution)
             certificate = certify(prior, secrets, mechanism, order=request.order)
             if certificate.epsilon <= request.epsilon:

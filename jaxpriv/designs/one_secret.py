@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,21 +11,17 @@ from jaxpriv.certificates.arithmetic import square_bounds
 from jaxpriv.certificates.cost import cost_upper
 from jaxpriv.certificates.lower_bounds import cost_lower_bound, loss_lower_bound
 from jaxpriv.certificates.trial_design import trial_from_design
-from jaxpriv.certificates.verb import Certificate, certify
+from jaxpriv.certificates.verb import certify, host_arrays
+from jaxpriv.designs.finish import SHADINGS, finished, floor_cost_upper, infeasible, within_budget
 from jaxpriv.designs.proposal import Proposal, propose
-from jaxpriv.designs.request import GAP_TOLERANCE, Request
-from jaxpriv.designs.result import Design, DesignResult
+from jaxpriv.designs.request import Request
+from jaxpriv.designs.result import Design
+from jaxpriv.designs.targets import epsilon_of_each
 from jaxpriv.errors import InputError
 from jaxpriv.mechanisms.gaussian import GaussianMechanism
-from jaxpriv.precision import host_array
 from jaxpriv.priors.protocol import Prior
 from jaxpriv.secrets.collection import AnySecret, as_secrets
 from jaxpriv.secrets.secret import Secret
-
-
-# A target is shaded before it is designed for, so that rounding does not take the certified loss above it.
-_SHADINGS = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
-_SHRINK = 1.0 - 2.0**-42  # of the factor, until the verified cost is within the budget
 
 
 @dataclass(frozen=True)
@@ -41,8 +36,7 @@ class Arrays:
 
     @classmethod
     def of(cls, prior: Prior, secret: AnySecret) -> Arrays:
-        covariance = host_array(prior.covariance, "the prior covariance", 2)
-        cross, variance = (host_array(part, "the secret's covariance", 2) for part in secret.joint(prior))
+        covariance, ((cross, variance),) = host_arrays(prior, [secret])
         positions = np.array(secret.indices) if isinstance(secret, Secret) else None
         if np.linalg.matrix_rank(variance, hermitian=True) < variance.shape[0]:
             raise InputError(
@@ -59,7 +53,7 @@ def design_one_secret(prior: Prior, secret: AnySecret, request: Request) -> Desi
     if request.structure == "block" and arrays.positions is None:
         raise InputError("structure='block' needs a secret made of fixes of the trace.")
     if request.epsilon is not None:
-        return _for_target(prior, secret, arrays, request, request.epsilon)
+        return _for_target(prior, secret, arrays, request, float(epsilon_of_each(request, 1)[0]))
     assert request.budget is not None
     return _for_budget(prior, secret, arrays, request, request.budget)
 
@@ -79,10 +73,10 @@ def _propose(arrays: Arrays, request: Request, floor_sd: float, **target: float)
 
 def _for_target(prior: Prior, secret: AnySecret, arrays: Arrays, request: Request, epsilon: float) -> Design:
     target = 2.0 * epsilon / (request.order * arrays.reach)
-    floor_sd = request.floor_sd
-    if floor_sd is None:
+    floor_sd = request.floor_for(0.0)
+    if request.floor_sd is None:
         floor_sd = request.floor_for(_propose(arrays, request, 0.0, loss=target).trace)
-    for shading in _SHADINGS:
+    for shading in SHADINGS:
         proposal = _propose(arrays, request, floor_sd, loss=target * (1.0 - shading))
         mechanism = GaussianMechanism(proposal.factor, floor_sd, request.resolution)
         certificate = certify(prior, secret, mechanism, order=request.order)
@@ -96,7 +90,7 @@ def _for_target(prior: Prior, secret: AnySecret, arrays: Arrays, request: Reques
         loosened = target * (1.0 + 2.0**-50)
         trial = _trial(arrays, request, mechanism)
         lower = cost_lower_bound(*trial.args, loosened, square_bounds(floor_sd)[0], **trial.options)
-    stats = {"shading": shading, "target_loss": target}
+    stats = {**_named(request), "shading": shading, "target_loss": target}
     return finished(mechanism, certificate, cost, cost, lower, request, met, stats)
 
 
@@ -105,9 +99,8 @@ def _for_budget(prior: Prior, secret: AnySecret, arrays: Arrays, request: Reques
     floor_cost = floor_cost_upper(floor_sd, request)
     if not floor_cost < budget:
         return infeasible(prior, secret, floor_sd, floor_cost, request)
-    factor = _propose(arrays, request, floor_sd, budget=budget).factor
-    while not (cost := cost_upper(factor, square_bounds(floor_sd)[1], request.weights)) <= budget:
-        factor = factor * _SHRINK
+    factor = within_budget(_propose(arrays, request, floor_sd, budget=budget).factor, floor_sd, budget, request)
+    cost = cost_upper(factor, square_bounds(floor_sd)[1], request.weights)
     mechanism = GaussianMechanism(factor, floor_sd, request.resolution)
     certificate = certify(prior, secret, mechanism, order=request.order)
     lower = 0.0
@@ -115,15 +108,15 @@ def _for_budget(prior: Prior, secret: AnySecret, arrays: Arrays, request: Reques
         trial = _trial(arrays, request, mechanism)
         least = loss_lower_bound(*trial.args, budget, square_bounds(floor_sd)[0], **trial.options)
         lower = 0.5 * request.order * arrays.reach * least * (1.0 - 2.0**-50)
-    stats = {"budget": budget}
+    stats = {**_named(request), "budget": budget}
     return finished(
         mechanism, certificate, cost, certificate.epsilon, lower, request, np.isfinite(certificate.epsilon), stats
     )
 
 
-def floor_cost_upper(floor_sd: float, request: Request) -> float:
-    """An upper bound of what a floor of that standard deviation costs, in squared units."""
-    return math.nextafter(square_bounds(floor_sd)[1] * request.total_weight * (1.0 + 2.0**-50), math.inf)
+def _named(request: Request) -> dict[str, str]:
+    method = "spectral" if request.structure == "joint" else "block"
+    return {"method": method, "reason": "one secret under one prior has a closed form"}
 
 
 class _Trial(NamedTuple):
@@ -141,40 +134,3 @@ def _trial(arrays: Arrays, request: Request, mechanism: GaussianMechanism) -> _T
     )
     options = {"structure": request.structure, "weights": request.weights, "indices": indices}
     return _Trial((arrays.covariance, joint, V, Z), options)
-
-
-def infeasible(prior: Prior, secret, floor_sd: float, floor_cost: float, request: Request) -> Design:
-    """What is returned for a budget that the floor alone uses up: the floor, and what it is worth."""
-    mechanism = GaussianMechanism(np.zeros((prior.size, 0)), floor_sd)
-    certificate = certify(prior, as_secrets(secret, prior), mechanism, order=request.order)
-    cost = cost_upper(mechanism.factor, square_bounds(floor_sd)[1], request.weights)
-    stats = {"method": "none", "reason": "infeasible", "floor_cost": floor_cost}
-    return Design(mechanism, certificate.epsilon, cost, 0.0, 1.0, DesignResult.budget_infeasible, stats, certificate)
-
-
-def finished(
-    mechanism: GaussianMechanism,
-    certificate: Certificate,
-    cost: float,
-    achieved: float,
-    lower: float,
-    request: Request,
-    met: bool,
-    stats: dict,
-) -> Design:
-    """A design from verified numbers: `achieved` is the quantity that was minimised, `lower` its lower bound."""
-    gap = (achieved - lower) / achieved if np.isfinite(achieved) and achieved > 0.0 else 1.0
-    if gap < 0.0:
-        raise AssertionError(f"the lower bound {lower!r} exceeds the achieved {achieved!r}: a bound is wrong.")
-    if not met:
-        target = request.epsilon is not None
-        result = DesignResult.target_not_certified if target else DesignResult.not_certified
-    else:
-        result = DesignResult.optimal if gap <= GAP_TOLERANCE else DesignResult.suboptimal
-    stats = {
-        "method": "spectral" if request.structure == "joint" else "block",
-        "reason": "one secret under one prior has a closed form",
-        "floor_sd": float(mechanism.floor_sd),
-        **stats,
-    }
-    return Design(mechanism, certificate.epsilon, cost, lower, float(gap), result, stats, certificate)

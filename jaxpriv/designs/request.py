@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jaxpriv.errors import InputError
+from jaxpriv.floors.requirements import GeoIndistinguishability, Requirement
 from jaxpriv.precision import host_array
 from jaxpriv.priors.protocol import Prior
 
@@ -16,20 +18,26 @@ from jaxpriv.priors.protocol import Prior
 STRUCTURES = ("joint", "block")
 FLOOR_SHARE = 1e-8  # of the noise power that the default floor may cost
 GAP_TOLERANCE = 1e-6
+EFFORTS = {"low": 400, "normal": 4000, "high": 20000}  # steps of the ascent
+LARGEST_SIZE = 5000
 
 
 @dataclass(frozen=True)
 class Request:
-    """A checked problem. Exactly one of `epsilon` (nats) and `budget` (squared units) is set."""
+    """A checked problem. Exactly one of `epsilon` (nats), `budget` (squared units) and `uncertainty` is set."""
 
     size: int
-    epsilon: float | None
+    epsilon: float | tuple[float, ...] | None
     budget: float | None
+    uncertainty: float | None
     order: float
     structure: str
     weights: np.ndarray | None
     floor_sd: float | None
     resolution: float
+    tolerance: float
+    effort: str
+    least_floor_sd: float = 0.0  # what the requirements ask of every coordinate
 
     @property
     def total_weight(self) -> float:
@@ -41,29 +49,46 @@ class Request:
     def floor_for(self, cost: float) -> float:
         """The floor's standard deviation when the whole noise costs about `cost`."""
         if self.floor_sd is not None:
-            return self.floor_sd
-        return max(2.0 * self.resolution, math.sqrt(FLOOR_SHARE * max(cost, 0.0) / self.total_weight))
+            return max(self.floor_sd, self.least_floor_sd)
+        default = max(2.0 * self.resolution, math.sqrt(FLOOR_SHARE * max(cost, 0.0) / self.total_weight))
+        return max(default, self.least_floor_sd)
 
 
 def check_request(
-    prior: Prior,
-    epsilon: float | None,
+    priors: Sequence[Prior],
+    *,
+    epsilon: float | Sequence[float] | None,
     budget: float | None,
+    uncertainty: float | None,
     order: float,
     structure: str,
     weights: Any,
     floor_sd: float | None,
     resolution: float,
+    tolerance: float,
+    effort: str,
+    requirements: Sequence[Requirement],
 ) -> Request:
     """Raises InputError for the first argument that is wrong."""
-    if not hasattr(prior, "covariance") or not hasattr(prior, "size"):
-        raise InputError(f"prior is a {type(prior).__name__}; expected a GaussianPrior or a ProcessPrior.")
-    if (epsilon is None) == (budget is None):
-        raise InputError("give exactly one of epsilon (a target in nats) and budget (a total trace in squared units).")
-    if epsilon is not None:
-        epsilon = _positive(
-            epsilon, "epsilon", "a loss in nats; without any noise it is infinite, and 0 needs infinite noise"
+    for one in priors:
+        if not hasattr(one, "covariance") or not hasattr(one, "size"):
+            raise InputError(f"prior is a {type(one).__name__}; expected a GaussianPrior or a ProcessPrior.")
+    prior = priors[0]
+    if any(one.size != prior.size for one in priors):
+        raise InputError(f"the priors have {sorted({one.size for one in priors})} coordinates; expected the same.")
+    if sum(goal is not None for goal in (epsilon, budget, uncertainty)) != 1:
+        raise InputError(
+            "give exactly one of epsilon (a target in nats), budget (a total trace in squared units) and uncertainty "
+            "(the half-width that must be left, in units of the trace)."
         )
+    if epsilon is not None:
+        meaning = "a loss in nats; without any noise it is infinite, and 0 needs infinite noise"
+        if isinstance(epsilon, (list, tuple, np.ndarray)):
+            epsilon = tuple(_positive(one, "epsilon", meaning) for one in epsilon)
+        else:
+            epsilon = _positive(epsilon, "epsilon", meaning)
+    if uncertainty is not None:
+        uncertainty = _positive(uncertainty, "uncertainty", "a standard deviation in units of the trace")
     if budget is not None:
         budget = _positive(budget, "budget", "a total noise variance in squared units of the trace")
     order = _positive(order, "order", "a Rényi order above 1")
@@ -80,15 +105,30 @@ def check_request(
             f"floor_sd {floor_sd:g} is below twice the resolution {resolution:g}: noise finer than the data's own step "
             "can be undone. Raise floor_sd to at least twice the resolution."
         )
+    if not (math.isfinite(tolerance) and tolerance > 0.0):
+        raise InputError(f"tolerance is {tolerance}; expected a positive relative gap.")
+    if effort not in EFFORTS:
+        raise InputError(f"effort is {effort!r}; expected one of {', '.join(map(repr, EFFORTS))}.")
+    if prior.size > LARGEST_SIZE:
+        raise InputError(
+            f"a trace of {prior.size} coordinates is above the limit of {LARGEST_SIZE}: thin it, or protect windows of "
+            "it with one prior each."
+        )
     return Request(
         prior.size,
         epsilon,
         budget,
+        uncertainty,
         order,
         structure,
         _weights(weights, prior.size, structure),
         None if floor_sd is None else float(floor_sd),
         float(resolution),
+        float(tolerance),
+        effort,
+        max(
+            (one.floor_sd(prior.size) for one in requirements if isinstance(one, GeoIndistinguishability)), default=0.0
+        ),
     )
 
 

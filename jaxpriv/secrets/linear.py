@@ -57,3 +57,15 @@ class LinearSecret(eqx.Module):
             cross = prior.covariance @ self.weights.T
             variance = self.weights @ cross
         return cross, 0.5 * (variance + variance.T)
+
+    def rounding(self, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of the rounding errors of `joint` when NumPy computes it in float64, entry by entry, (n, k) and (k, k).
+
+        A product of inner dimension m errs by at most γ_m |A| |B| with γ_m = m u/(1 − m u) (Higham, 2002,
+        section 3.5); one more rounding is allowed for everywhere.
+        """
+        size = np.abs(np.asarray(self.weights, dtype=np.float64))
+        unit = 2.0**-53
+        share = (covariance.shape[0] + 8) * unit / (1.0 - (covariance.shape[0] + 8) * unit)
+        reached = np.abs(covariance) @ size.T
+        return share * reached, 2.0 * share * (size @ reached) * (1.0 + 2.0 * share)
