@@ -41,6 +41,8 @@ def cost_upper(factor: Any, floor_variance: float, weights: Any = None) -> float
     largest = float(np.max(np.abs(factor), initial=0.0))
     if largest >= LARGEST**0.5 or (weights is not None and float(np.max(np.abs(weights))) >= LARGEST):
         return math.inf
+    if largest == 0.0 and floor_variance == 0.0:
+        return 0.0
     unit = 2.0 ** -int(np.frexp(largest)[1]) if largest > 0 else 1.0
     weight_unit = 1.0 if weights is None else 2.0 ** -int(np.frexp(max(float(np.max(np.abs(weights))), SMALLEST))[1])
     scaled = (factor * unit).ravel()

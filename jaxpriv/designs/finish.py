@@ -68,7 +68,7 @@ def finished(
     stats: dict[str, Any],
 ) -> Design:
     """A design from verified numbers: `achieved` is the quantity that was minimised, `lower` its lower bound."""
-    gap = (achieved - lower) / achieved if math.isfinite(achieved) and achieved > 0.0 else 1.0
+    gap = (achieved - lower) / achieved if math.isfinite(achieved) and achieved > 0.0 else float(achieved != 0.0)
     if gap < 0.0 and met:
         raise AssertionError(f"the lower bound {lower!r} exceeds the achieved {achieved!r}: a bound is wrong.")
     if not met:

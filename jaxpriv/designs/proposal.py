@@ -14,6 +14,7 @@ from jaxpriv.designs.spectral import (
     factor_of_parts,
     loss_of_parts,
     one_number_factor,
+    one_number_power,
     trace_of_parts,
     unweighted,
 )
@@ -59,6 +60,9 @@ def propose(
 @jax.jit
 def _joint_for_loss(covariance, cross, variance, positions, weights, loss, floor_variance):
     parts, total = absorbed(from_joint(covariance, cross, variance, positions), floor_variance, weights)
+    if cross.shape[1] == 1:
+        power = one_number_power(parts, loss)
+        return unweighted(one_number_factor(parts, power), weights), power + total
     return unweighted(factor_of_parts(parts, loss), weights), trace_of_parts(parts, loss) + total
 
 

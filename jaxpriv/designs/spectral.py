@@ -166,6 +166,39 @@ def _budget_root(parts, budget, least):
     return 1.0 / (x - excess / jnp.where(slope > 0.0, slope, jnp.inf))
 
 
+def one_number_power(parts: Conditional, loss: Float[Array, ""]) -> Float[Array, ""]:
+    """The power μ of the optimal noise for a secret that is one number: hᵀ(C + μ I)⁻¹h = t, or 0 if none is needed.
+
+    The reciprocal of the left side is a weighted harmonic mean of the shifted eigenvalues of C, increasing and concave
+    in μ: Newton's method from the left is monotone. It starts at the bound ‖h‖²/t − hᵀCh/‖h‖² of Jensen's inequality,
+    and takes one factorisation a step where the positive part would take an eigendecomposition. Not differentiable.
+    """
+    regression, residual = parts.regression[:, 0], parts.residual
+    identity = jnp.eye(residual.shape[0], dtype=residual.dtype)
+    square = regression @ regression
+    tiny = jnp.finfo(residual.dtype).eps * (square / loss + jnp.trace(residual))
+
+    def excess(power):
+        """1/(hᵀ(C + μ I)⁻¹h) − 1/t, and its derivative; −1/t where C + μ I cannot be factorised."""
+        factor, exists = cholesky(residual + power * identity)
+        solved = cholesky_solve(factor, regression[:, None])[:, 0]
+        gain = regression @ solved
+        return jnp.where(exists, 1.0 / gain, 0.0) - 1.0 / loss, (solved @ solved) / gain**2
+
+    def step(state):
+        power, _, count = state
+        value, slope = excess(power)
+        return jnp.maximum(power - value / slope, power), power, count + 1
+
+    def going(state):
+        power, previous, count = state
+        return (count < _NEWTON_STEPS) & (power - previous > 4.0 * jnp.finfo(power.dtype).eps * power)
+
+    start = jnp.maximum(square / loss - regression @ residual @ regression / square, tiny)
+    power, _, _ = jax.lax.while_loop(going, step, (start, -jnp.ones_like(start), 0))
+    return jnp.where((power <= tiny) & (excess(tiny)[0] >= 0.0), 0.0, power)
+
+
 def one_number_factor(parts: Conditional, budget: Float[Array, ""]) -> Float[Array, "n 1"]:
     """sqrt(b) u with u ∝ (C + b I)⁻¹ h: the optimal rank-one noise of power b for a secret that is one number."""
     identity = jnp.eye(parts.residual.shape[0], dtype=parts.residual.dtype)
