@@ -1,13 +1,13 @@
-"""Run every benchmark, or those named: `python -m benchmarks [first_use] [convex]`."""
+"""Run every benchmark, or those named: `python -m benchmarks [first_use] [convex] [coverage]`."""
 
 from __future__ import annotations
 
 import sys
 
-from benchmarks import convex, first_use
+from benchmarks import convex, coverage, first_use
 
 
-BENCHMARKS = {"first_use": first_use.main, "convex": convex.main}
+BENCHMARKS = {"first_use": first_use.main, "convex": convex.main, "coverage": coverage.main}
 
 
 def main(names: list[str]) -> int:

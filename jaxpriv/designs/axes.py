@@ -67,7 +67,7 @@ def design_axes(
     Raises:
         InputError, InfeasibleError, CertificateError: as `design`.
     """
-    axes = [list(axis) if isinstance(axis, (list, tuple)) else [axis] for axis in priors]
+    axes = [list(axis) if isinstance(axis, Sequence) else [axis] for axis in priors]
     if not axes:
         raise InputError("no axis was given.")
     options = {

@@ -17,11 +17,11 @@ from jaxpriv.linalg.spectral import symmetric, top_positive_sum
 from jaxpriv.priors.protocol import Prior
 from jaxpriv.secrets.conditional import Conditional, conditional
 from jaxpriv.secrets.secret import Secret
+from jaxpriv.shapes import Scalar
 
 
 _BISECTIONS = 60
 _NEWTON_STEPS = 40
-Scalar = float | Float[Array, ""]
 
 
 class BlockNoise(eqx.Module):

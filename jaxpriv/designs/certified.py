@@ -37,5 +37,7 @@ def certify(
         InputError: bad arguments, or a call inside jit, grad or vmap.
         CertificateError: the arithmetic of this machine cannot be trusted.
     """
+    if isinstance(prior, Sequence):
+        prior = list(prior)
     with double_precision():
         return _certify(prior, secrets, mechanism, order, prior_rtol=prior_rtol)

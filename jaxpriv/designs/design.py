@@ -73,7 +73,7 @@ def design(
             certain than `uncertainty`; the message and `smallest_feasible` say what can be asked for.
         CertificateError: no mechanism close to the proposal could be verified.
     """
-    priors = list(prior) if isinstance(prior, (list, tuple)) else [prior]
+    priors = list(prior) if isinstance(prior, Sequence) else [prior]
     if not priors:
         raise InputError("no prior was given.")
     for requirement in requirements:

@@ -7,14 +7,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxpriv.errors import InputError
+from jaxpriv.shapes import Scalar
 
 
 _EQUAL = 1e-9  # relative spread of prior variances that still counts as equal
 
 
-def prior_shaped_noise(
-    covariance: Float[Array, "n n"], loss: float | Float[Array, ""], variance: float | Float[Array, ""]
-) -> Float[Array, "n n"]:
+def prior_shaped_noise(covariance: Float[Array, "n n"], loss: Scalar, variance: Scalar) -> Float[Array, "n n"]:
     """Σ/(t v): each point of variance v then has loss exactly t, and no noise of less trace gives that.
 
     Every noise has loss at least 1/G_ii at point i, so n/t is the least trace; with this noise the neighbours tell

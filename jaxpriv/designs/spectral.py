@@ -18,10 +18,10 @@ from jaxpriv.linalg.spectral import largest_eigenvalue, positive_part, psd_sqrt,
 from jaxpriv.priors.protocol import Prior
 from jaxpriv.secrets.collection import AnySecret
 from jaxpriv.secrets.conditional import Conditional, conditional
+from jaxpriv.shapes import Scalar
 
 
 _NEWTON_STEPS = 60
-Scalar = float | Float[Array, ""]
 Weights = Float[Array, " n"] | Float[Array, "n n"] | None
 
 

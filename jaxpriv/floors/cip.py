@@ -11,18 +11,17 @@ from jaxpriv.losses.renyi import check_order
 from jaxpriv.priors.protocol import Prior
 from jaxpriv.secrets.collection import AnySecret
 from jaxpriv.secrets.conditional import Conditional, conditional
+from jaxpriv.shapes import Scalar
 
 
-def target_loss(
-    epsilon: float | Float[Array, ""], secret: AnySecret, order: float | Float[Array, ""] = 2.0
-) -> Float[Array, ""]:
+def target_loss(epsilon: Scalar, secret: AnySecret, order: Scalar = 2.0) -> Float[Array, ""]:
     """t = 2ε/(λ s r²): the largest λ_max(M) that gives at most `epsilon` nats at order λ, in inverse squared units."""
     check_order(order, above=1.0)
     radius = jnp.asarray(secret.radius)
     return 2.0 * jnp.asarray(epsilon) / (jnp.asarray(order) * secret.n_times * radius**2)
 
 
-def cip_floor(prior: Prior, secret: AnySecret, loss: float | Float[Array, ""]) -> Float[Array, "n n"]:
+def cip_floor(prior: Prior, secret: AnySecret, loss: Scalar) -> Float[Array, "n n"]:
     """F(t) = H Hᵀ/t − C, (n, n): λ_max(M) ≤ t ⇔ G ⪰ F(t), for every G. Proof in docs/design.md.
 
     F has exactly k positive eigenvalues when the secret consists of fixes, and at most k otherwise.

@@ -18,6 +18,7 @@ from jaxpriv.priors.protocol import Prior
 from jaxpriv.secrets.collection import AnySecret
 from jaxpriv.secrets.conditional import conditional
 from jaxpriv.secrets.secret import Secret
+from jaxpriv.shapes import Scalar
 
 
 def mu_squared(prior: Prior, secret: AnySecret, noise: Noise, bound: Bound = "ball") -> Float[Array, ""]:
@@ -31,7 +32,7 @@ def mu_squared(prior: Prior, secret: AnySecret, noise: Noise, bound: Bound = "ba
 
 
 def cip_loss(
-    prior: Prior, secret: AnySecret, noise: Noise, order: float | Float[Array, ""] = 2.0, bound: Bound = "ball"
+    prior: Prior, secret: AnySecret, noise: Noise, order: Scalar = 2.0, bound: Bound = "ball"
 ) -> Float[Array, ""]:
     """ε = (λ/2) s r² λ_max(M) in nats: the (ε, λ)-conditional inferential privacy of a secret.
 

@@ -13,11 +13,12 @@ from jaxpriv.linalg.spectral import largest_eigenvalue
 from jaxpriv.losses.compound import Bound, mu_squared_of_gain
 from jaxpriv.losses.precision_gain import Noise
 from jaxpriv.mechanisms.gaussian import noise_covariance
+from jaxpriv.shapes import Scalar
 
 
 def independent_dimensions(
     gains: Sequence[Float[Array, "s s"]],
-    radius: float | Float[Array, ""],
+    radius: Scalar,
     n_times: int,
     bound: Bound = "ball",
 ) -> Float[Array, ""]:
@@ -36,9 +37,7 @@ def independent_dimensions(
     return mu_squared_of_gain(joint, radius, n_times, bound)
 
 
-def dimension_sum(
-    gains: Sequence[Float[Array, "s s"]], radius: float | Float[Array, ""], n_times: int
-) -> Float[Array, ""]:
+def dimension_sum(gains: Sequence[Float[Array, "s s"]], radius: Scalar, n_times: int) -> Float[Array, ""]:
     """μ² by Corollary 7.2.1 of Meehan and Chaudhuri (AISTATS 2021): the sum over coordinates of s r² λ_max.
 
     It is valid for hypotheses inside the enclosing ball, where the largest coordinate alone (`independent_dimensions`)

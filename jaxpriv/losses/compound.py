@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from jaxpriv.errors import InputError
 from jaxpriv.linalg.spectral import largest_eigenvalue
+from jaxpriv.shapes import Scalar
 
 
 Bound = Literal["ball", "product", "exact"]
@@ -21,7 +22,7 @@ _SWEEPS = 200
 
 
 def mu_squared_of_gain(
-    gain: Float[Array, "k k"], radius: float | Float[Array, ""], n_times: int, bound: Bound = "ball"
+    gain: Float[Array, "k k"], radius: Scalar, n_times: int, bound: Bound = "ball"
 ) -> Float[Array, ""]:
     """μ² = sup Δᵀ M Δ over differences Δ of at most `radius` at each of `n_times` times (dimensionless).
 

@@ -16,13 +16,14 @@ from jaxpriv.mechanisms.gaussian import noise_covariance
 from jaxpriv.priors.protocol import Prior
 from jaxpriv.secrets.collection import AnySecret
 from jaxpriv.secrets.conditional import conditional
+from jaxpriv.shapes import Scalar
 
 
 def misspecified_bound(
-    order: float | Float[Array, ""],
-    divergence_2: float | Float[Array, ""],
-    divergence_4: float | Float[Array, ""],
-    epsilon: float | Float[Array, ""],
+    order: Scalar,
+    divergence_2: Scalar,
+    divergence_4: Scalar,
+    epsilon: Scalar,
 ) -> Float[Array, ""]:
     """Theorem 3.3 of Meehan and Chaudhuri (AISTATS 2021), in nats, for order λ > 1.
 
@@ -52,7 +53,7 @@ class MisspecifiedLoss(eqx.Module):
 
 
 def misspecified_loss(
-    assumed: Prior, true: Prior, secret: AnySecret, noise: Noise, order: float | Float[Array, ""] = 2.0
+    assumed: Prior, true: Prior, secret: AnySecret, noise: Noise, order: Scalar = 2.0
 ) -> MisspecifiedLoss:
     """Theorem 3.3 for two Gaussian priors, beside the exact loss under the true one.
 

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from jaxpriv.errors import InputError
 from jaxpriv.losses.renyi import check_order
+from jaxpriv.shapes import Scalar
 
 
 _BISECTIONS = 80
@@ -20,9 +21,7 @@ def check_probability(delta: float | Array) -> None:
         raise InputError(f"delta is {delta}; expected a probability between 0 and 1.")
 
 
-def odds_bound(
-    epsilon: float | Float[Array, ""], order: float | Float[Array, ""], delta: float | Float[Array, ""]
-) -> Float[Array, ""]:
+def odds_bound(epsilon: Scalar, order: Scalar, delta: Scalar) -> Float[Array, ""]:
     """ε' = ε + log(1/δ)/(λ − 1): log-odds of a pair move by at most ε' except with probability δ.
 
     Theorem 3.1 of Meehan and Chaudhuri (AISTATS 2021), over releases drawn under either hypothesis. It is Markov's
@@ -34,7 +33,7 @@ def odds_bound(
     return jnp.asarray(epsilon) + jnp.log(1.0 / jnp.asarray(delta)) / (jnp.asarray(order) - 1.0)
 
 
-def gaussian_delta(mu_squared: Float[Array, ""] | float, epsilon: Float[Array, ""] | float) -> Float[Array, ""]:
+def gaussian_delta(mu_squared: Scalar, epsilon: Scalar) -> Float[Array, ""]:
     """δ(ε') = Φ(μ/2 − ε'/μ) − e^ε' Φ(−μ/2 − ε'/μ), exact for a pair whose log-odds are N(±μ²/2, μ²).
 
     The (ε', δ) curve of μ-Gaussian differential privacy (Dong, Roth and Su, 2022, corollary 1), for ε' of either sign.
@@ -50,7 +49,7 @@ def gaussian_delta(mu_squared: Float[Array, ""] | float, epsilon: Float[Array, "
     return jnp.where(proper, value, limit)
 
 
-def gaussian_epsilon(mu_squared: Float[Array, ""] | float, delta: Float[Array, ""] | float) -> Float[Array, ""]:
+def gaussian_epsilon(mu_squared: Scalar, delta: Scalar) -> Float[Array, ""]:
     """The least ε' ≥ 0 with δ(ε') ≤ δ: the exact counterpart of Theorem 3.1 for Gaussian noise, in nats.
 
     Bisection, with the derivative of the implicit function; infinite for an infinite loss.

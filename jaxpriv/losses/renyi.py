@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from jaxpriv.errors import InputError
 from jaxpriv.linalg.cholesky import cholesky, log_determinant, solve_lower
 from jaxpriv.linalg.spectral import symmetric
+from jaxpriv.shapes import Scalar
 
 
 def check_order(order: float | Array, above: float = 0.0) -> None:
@@ -18,7 +19,7 @@ def check_order(order: float | Array, above: float = 0.0) -> None:
 
 
 def renyi_equal_covariance(
-    difference: Float[Array, " n"], covariance: Float[Array, "n n"], order: float | Float[Array, ""]
+    difference: Float[Array, " n"], covariance: Float[Array, "n n"], order: Scalar
 ) -> Float[Array, ""]:
     """D_λ(N(m, V) ‖ N(0, V)) = (λ/2) mᵀ V⁻¹ m in nats (Meehan and Chaudhuri, AISTATS 2021, equation 2).
 
@@ -35,7 +36,7 @@ def renyi_gaussian(
     mean_difference: Float[Array, " n"],
     covariance_1: Float[Array, "n n"],
     covariance_2: Float[Array, "n n"],
-    order: float | Float[Array, ""],
+    order: Scalar,
 ) -> Float[Array, ""]:
     """D_λ(N(m, V₁) ‖ N(0, V₂)) in nats, λ > 0, λ ≠ 1; `kl_gaussian` is its limit at 1.
 
@@ -76,7 +77,7 @@ def kl_gaussian(
         return jnp.where(exists_1 & exists_2, jnp.maximum(value, 0.0), jnp.inf)
 
 
-def renyi_discrete(p: Float[Array, " m"], q: Float[Array, " m"], order: float | Float[Array, ""]) -> Float[Array, ""]:
+def renyi_discrete(p: Float[Array, " m"], q: Float[Array, " m"], order: Scalar) -> Float[Array, ""]:
     """D_λ(p ‖ q) = log Σ p^λ q^(1−λ) / (λ−1) in nats for probability vectors, λ > 0, λ ≠ 1.
 
     Outcomes with p = 0 count nothing. An outcome with p > 0 and q = 0 makes the value infinite for λ > 1 and counts

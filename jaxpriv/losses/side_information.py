@@ -15,6 +15,7 @@ from jaxpriv.priors.protocol import Prior
 from jaxpriv.secrets.conditional import conditional
 from jaxpriv.secrets.linear import LinearSecret
 from jaxpriv.secrets.secret import Secret
+from jaxpriv.shapes import Scalar
 
 
 def given(prior: Prior, known: Iterable[int]) -> GaussianPrior:
@@ -36,7 +37,7 @@ def loss_given(
     secret: Secret | LinearSecret,
     noise: Noise,
     known: Iterable[int],
-    order: float | Float[Array, ""] = 2.0,
+    order: Scalar = 2.0,
     bound: Bound = "ball",
 ) -> Float[Array, ""]:
     """`cip_loss` against an adversary who knows the fixes at the positions `known` exactly, in nats.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Array, Float
 
 
+@runtime_checkable
 class Prior(Protocol):
     """A Gaussian belief about a trace of `size` coordinates, with any mean."""
 

@@ -56,7 +56,7 @@ def read_csv(text: str) -> RawRows:
         for name, column, values in zip(
             ("latitude", "longitude"), (columns.latitude, columns.longitude), positions, strict=True
         ):
-            value, digits = read_degrees(cells[column], row, name)
+            value, digits = read_degrees(cells[column], f"row {row}", name)
             values.append(value)
             decimals = max(decimals, digits)
         for column, seen in zip(columns.people, people, strict=True):
@@ -74,7 +74,7 @@ def read_csv(text: str) -> RawRows:
 
 
 def _find_header(text: str) -> tuple[str, Columns, list[str]]:
-    first = next((line for line in text.splitlines() if line.strip()), "")
+    first = next((line for line in io.StringIO(text, newline=None) if line.strip()), "")
     for delimiter in _DELIMITERS:
         header = next(csv.reader([first], delimiter=delimiter), [])
         columns = find_columns(header)

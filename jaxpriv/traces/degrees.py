@@ -17,17 +17,17 @@ def is_missing(cell: str) -> bool:
     return cell.strip().lower() in _MISSING
 
 
-def read_degrees(cell: str, row: int, name: str) -> tuple[float, int]:
+def read_degrees(cell: str, place: str, name: str) -> tuple[float, int]:
     """Read a cell as degrees: (value, decimals printed); (NaN, 0) where it is missing.
 
-    Exponents are read (5.17e-4). Raises `InputError` that names the row and the column, not the value.
+    Exponents are read (5.17e-4). Raises `InputError` that names the place and the column, not the value.
     """
     cell = cell.strip()
     if is_missing(cell):
         return math.nan, 0
     if not _NUMBER.fullmatch(cell):
         hint = "; write decimals with a point, not a comma" if "," in cell else ""
-        raise InputError(f"row {row}: the {name} is not a number of degrees{hint}")
+        raise InputError(f"{place}: the {name} is not a number of degrees{hint}")
     mantissa, _, exponent = cell.lower().partition("e")
     decimals = len(mantissa.partition(".")[2]) - int(exponent or 0)
     return float(cell), max(0, decimals)

@@ -14,6 +14,8 @@ TimeStyle = Literal["iso", "epoch_s", "epoch_ms"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d{1,2})?")
+# Dates without hyphens, with or without a time of day: as numbers they would be instants of 1970, or far ahead.
+_COMPACT = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3])([0-5]\d){1,2})?")
 _LEAP = re.compile(r"(.*\d\d:\d\d:)60(.*)", re.DOTALL)
 _UTC_WORD = re.compile(r"\s*(UTC|GMT)$")
 # Seconds of this size lie after the year 5000: such a number is taken as milliseconds.
@@ -37,9 +39,11 @@ def parse_instant(text: str) -> Instant:
 
     Text without an offset means UTC (`naive` is set). Numbers of 1e11 and more are milliseconds. Digits beyond the
     microsecond are cut. The leap second 23:59:60 UTC maps, as in POSIX, to the first second of the next day. Raises
-    `ValueError`, without the text, for anything else.
+    `ValueError`, without the text, for anything else, and for digits that read as a date (20240501, 20240501083000).
     """
     text = text.strip()
+    if _COMPACT.fullmatch(text):
+        raise ValueError("a number that may be a date; write dates with hyphens")
     if _NUMBER.fullmatch(text):
         return _from_number(Decimal(text))
     text = _UTC_WORD.sub("Z", text)
@@ -57,6 +61,8 @@ def parse_instant(text: str) -> Instant:
         if us // 60_000_000 % 1440 != 1439:
             raise ValueError("second 60 exists only at 23:59 UTC")
         us += 1_000_000
+    if not _FIRST_US <= us <= _LAST_US:
+        raise ValueError("a time outside the years 1 to 9999 in UTC")
     return Instant(us, "iso", naive=naive, leap_second=bool(leap))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from jaxpriv.traces.trace import FileStyle, RawRows
 
 
 _HEADER_LINES = 6
+_DAYS = re.compile(r"[+-]?\d{1,9}(\.\d{0,30})?")
 _DAY_US = 86_400 * 10**6
 _DAY_ZERO_US = int(datetime(1899, 12, 30, tzinfo=UTC).timestamp()) * 10**6
 
@@ -25,7 +27,7 @@ def read_plt(text: str) -> RawRows:
     UTC where both are written in ISO 8601, else the day number (days since 1899-12-30, rounded to the millisecond).
     Raises `InputError`, with the row (lines from 1) and without any value, for anything else.
     """
-    lines = text.splitlines()
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if len(lines) < _HEADER_LINES:
         raise InputError("a PLT file begins with six header lines; this file is shorter")
     if lines[1].strip().upper().replace(" ", "") != "WGS84":
@@ -39,8 +41,11 @@ def read_plt(text: str) -> RawRows:
         cells = [cell.strip() for cell in line.split(",")]
         if not 5 <= len(cells) <= 7:
             raise InputError(f"row {row}: {len(cells)} cells where a PLT row has seven (a decimal comma?)")
-        latitude, first = read_degrees(cells[0], row, "latitude")
-        longitude, second = read_degrees(cells[1], row, "longitude")
+        # Rows may lack the last two cells, so that a decimal comma does not always show in their number.
+        if cells[2] not in ("0", "1", ""):
+            raise InputError(f"row {row}: the third cell is not 0 or 1 (a decimal comma?)")
+        latitude, first = read_degrees(cells[0], f"row {row}", "latitude")
+        longitude, second = read_degrees(cells[1], f"row {row}", "longitude")
         decimals = max(decimals, first, second)
         time_us, is_leap = _instant(cells, row)
         leap += is_leap
@@ -59,10 +64,9 @@ def _instant(cells: list[str], row: int) -> tuple[int | None, bool]:
             pass  # OziExplorer writes the date in words of the local language; the day number says it exactly
     if not cells[4] or cells[4].lower() == "nan":
         return None, False
-    try:
-        days = Decimal(cells[4])
-    except InvalidOperation:
-        raise InputError(f"row {row}: the day number is not a number, and date and time are not ISO 8601") from None
+    if not _DAYS.fullmatch(cells[4]):
+        raise InputError(f"row {row}: the day number is not a number, and date and time are not ISO 8601")
+    days = Decimal(cells[4])
     if not 0 <= days < 2_000_000:
         raise InputError(f"row {row}: the day number is out of range")
     return _DAY_ZERO_US + int((days * _DAY_US / 1000).to_integral_value()) * 1000, False

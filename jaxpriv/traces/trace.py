@@ -17,7 +17,7 @@ class FileStyle:
     `columns` are the names of the time, latitude and longitude columns (CSV only); nothing else of a header is kept.
     """
 
-    kind: Literal["csv", "plt"]
+    kind: Literal["csv", "gpx", "plt"]
     delimiter: str = ","
     columns: tuple[str, str, str] = ("time", "lat", "lon")
     time_style: TimeStyle = "iso"

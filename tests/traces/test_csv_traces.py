@@ -175,10 +175,10 @@ def test_positions_stay_out_of_representations():
     assert "27.1" not in repr(raw) + repr(clean(raw))
 
 
-@pytest.mark.parametrize("name", ["trace.gpx", "trace", "trace.csv.gz"])
+@pytest.mark.parametrize("name", ["trace.kml", "trace", "trace.gz", "trace.txt.gz", ".csv"])
 def test_other_formats_are_named(name, tmp_path):
     (tmp_path / name).write_text(HEADER)
-    with pytest.raises(InputError, match=r"\.csv or \.plt"):
+    with pytest.raises(InputError, match=r"\.csv, \.gpx or \.plt"):
         read_trace(tmp_path / name)
 
 

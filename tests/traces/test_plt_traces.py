@@ -74,7 +74,9 @@ def test_fractions_of_a_second_survive():
         (_plt("40,0016,116,3,0,0,39748.5,2008-10-27,12:14:02"), "row 7: 9 cells"),
         (_plt("40,116,0,0,1,2008-10-27,12:14:02", "x,116,0,0,1,2008-10-27,12:14:02"), "row 8: the latitude"),
         (_plt("40,116,0,0,later,27-Oct-08,12:14:02"), "row 7: the day number"),
+        (_plt("40,0016,116.3,0,0,39748.5"), "row 7: the third cell is not 0 or 1"),
         (_plt("40,116,0,0,-5,,"), "row 7: the day number is out of range"),
+        (_plt("40,116,0,0,sNaN,,"), "row 7: the day number is not a number"),
         (_plt(), "0 rows read"),
     ],
 )
@@ -111,10 +113,6 @@ def test_real_tables(real_data):
         read_trace(real_data / "other/boat-positions.csv")
 
 
-def test_real_animal_rows_without_position_are_dropped(real_data, tmp_path):
-    import gzip
-
-    path = tmp_path / "leroy.csv"
-    path.write_bytes(gzip.decompress((real_data / "animals/leroy.csv.gz").read_bytes()))
-    trace = read_trace(path)
+def test_real_animal_rows_without_position_are_dropped(real_data):
+    trace = read_trace(real_data / "animals/leroy.csv.gz")
     assert (trace.cleaning.missing_position, trace.n_rows) == (1071, 919)

@@ -1,0 +1,1 @@
+"""The parts of the report as a page: its data, its figures and its style sheet."""
