@@ -59,7 +59,7 @@ class LinearSecret(eqx.Module):
         return cross, 0.5 * (variance + variance.T)
 
     def rounding(self, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds of the rounding errors of `joint` when NumPy computes it in float64, entry by entry, (n, k) and (k, k).
+        """Bounds of the rounding errors of `joint` computed by NumPy in float64, entry by entry, (n, k) and (k, k).
 
         A product of inner dimension m errs by at most γ_m |A| |B| with γ_m = m u/(1 − m u) (Higham, 2002,
         section 3.5); one more rounding is allowed for everywhere.
