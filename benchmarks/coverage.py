@@ -44,6 +44,8 @@ def windows(folder: Path, people: int) -> list[tuple[str, np.ndarray, np.ndarray
 
 def main() -> None:
     """Print the share of windows whose loss under their best kernel is at most the reported one."""
+    import jax
+
     import jaxpriv as jp
 
     folder = os.environ.get("JAXPRIV_DATA")
@@ -58,19 +60,28 @@ def main() -> None:
     for i, (_, times, east) in enumerate(cases):
         n, sd = len(times), float(np.std(east))
         best = max((jp.fit(times, east, kernel=kernel) for kernel in ADVERSARIES), key=lambda one: one.loglik)
-        truth = jp.GaussianPrior(np.asarray(best.prior(times).covariance) + 1e2 * sd**2)
+        truth = jp.GaussianPrior(_covariance(best, times) + 1e2 * sd**2)
         secret = jp.Secret([n // 2], sd)
         for which, found in ratios.items():
             centres = [_centre(fits[kernel], i, times, east) for kernel in fits]
             d = jp.design(jp.prior_set(times, fits=centres, which=which), secret, budget=SHARE * n * sd**2)
-            found.append(jp.certify(truth, secret, d.mechanism).epsilon / d.epsilon)
+            # An estimate: the constant mean of the adversary is too large beside the floor for a certificate.
+            with jax.enable_x64(True):
+                found.append(float(jp.cip_loss(truth, secret, d.mechanism)) / d.epsilon)
     print(f"{len(cases)} held-out windows, one a person; loss under the best kernel over the reported loss")
     for which, found in ratios.items():
-        values = np.minimum(np.array(found), 1e300)
+        values = np.array(found)
         print(
             f"{which:8s} at most 1: {np.mean(values <= 1):.0%}   at most 1.5: {np.mean(values <= 1.5):.0%}   "
             f"median {np.median(values):.2f}   90 % {np.quantile(values, 0.9):.2f}   largest {np.max(values):.1f}"
         )
+
+
+def _covariance(fit, times):
+    import jax
+
+    with jax.enable_x64(True):
+        return np.asarray(fit.prior(times).covariance)
 
 
 def _centre(fits, left_out: int, times, values):

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from jaxpriv.errors import InputError
 
@@ -20,7 +21,7 @@ def host_array(value: object, name: str, ndim: int | tuple[int, ...]) -> np.ndar
 
     Smaller floats are cast exactly. Raises InputError naming `name`.
     """
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, Tracer):
         raise InputError(
             f"{name} is a traced JAX value: this verb runs on the host, outside jit, grad and vmap. "
             "Inside them use the differentiable functions (least_trace, least_loss, cip_loss)."

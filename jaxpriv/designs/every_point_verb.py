@@ -13,6 +13,7 @@ from jaxpriv.designs.every_point import equal_variance
 from jaxpriv.designs.finish import SHADINGS, finished, floor_cost_upper, infeasible
 from jaxpriv.designs.request import Request
 from jaxpriv.designs.result import Design
+from jaxpriv.designs.targets import epsilon_of_each
 from jaxpriv.errors import InputError
 from jaxpriv.mechanisms.gaussian import GaussianMechanism
 from jaxpriv.precision import host_array
@@ -46,14 +47,15 @@ def design_every_point(prior: Prior, every: EveryPoint, request: Request) -> Des
     lower_weight = math.nextafter(request.total_weight * (1.0 - 2.0**-50), 0.0)
     stats = {"method": "prior-shaped", "reason": "every point a secret, all with the same prior variance"}
     if request.epsilon is not None:
-        target = 2.0 * request.epsilon / (request.order * reach)
+        epsilon = float(epsilon_of_each(request, 1)[0])
+        target = 2.0 * epsilon / (request.order * reach)
         floor_sd = request.floor_for(request.total_weight / target)
         for shading in SHADINGS:
             mechanism = GaussianMechanism(root * math.sqrt((1.0 + shading) / target), floor_sd, request.resolution)
             certificate = certify(prior, secrets, mechanism, order=request.order)
-            if certificate.epsilon <= request.epsilon:
+            if certificate.epsilon <= epsilon:
                 break
-        met = certificate.epsilon <= request.epsilon
+        met = certificate.epsilon <= epsilon
         cost = cost_upper(mechanism.factor, square_bounds(floor_sd)[1], request.weights)
         # Every noise has loss at least 1/G_ii at point i; four roundings in the target.
         lower = lower_weight / (target * (1.0 + 2.0**-50))

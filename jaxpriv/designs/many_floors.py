@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from jaxpriv.certificates.arithmetic import square_bounds
 from jaxpriv.certificates.cost import cost_upper
@@ -90,7 +92,7 @@ class Solver:
             found = sweep_majorant(stack, noise_floor=inner_floor, starts=starts)
         extra = 0.0 if problem.weights is None else floor_sd**2 * request.total_weight
         return Solved(
-            problem.in_units(found.factor),
+            problem.in_units(np.asarray(found.factor)),
             found.columns,
             float(found.value) * problem.unit + extra,
             float(found.gap),
@@ -114,7 +116,7 @@ class Solver:
             max_steps=self.steps,
             start=own_directions(stack),
         )
-        factor = problem.in_units(found.factor)
+        factor = problem.in_units(np.asarray(found.factor))
         return Solved(factor, found.columns, budget, float(found.gap), int(found.steps), float(found.scale))
 
     def _root(self, budget: float, floor_sd: float, shading: float, steps: int = 8) -> Solved:
@@ -141,10 +143,10 @@ class Solver:
         return best if best is not None else solved
 
 
-def own_directions(stack: FloorStack) -> np.ndarray:
+def own_directions(stack: FloorStack) -> Array:
     """Every floor's directions at unit length, (J, n, k): a start given as an array, so that one program serves all."""
     lengths = np.linalg.norm(stack.directions, axis=1, keepdims=True)
-    return np.asarray(stack.directions) / np.where(lengths > 0.0, lengths, 1.0)
+    return jnp.asarray(np.asarray(stack.directions) / np.where(lengths > 0.0, lengths, 1.0))
 
 
 def _for_target(

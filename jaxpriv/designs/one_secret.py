@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -88,8 +88,9 @@ def _for_target(prior: Prior, secret: AnySecret, arrays: Arrays, request: Reques
     if np.isfinite(certificate.epsilon):
         # Four roundings separate the target from what the exact formula would ask for.
         loosened = target * (1.0 + 2.0**-50)
-        trial = _trial(arrays, request, mechanism)
-        lower = cost_lower_bound(*trial.args, loosened, square_bounds(floor_sd)[0], **trial.options)
+        V, Z, options = _trial(arrays, request, mechanism)
+        joint, floor = (arrays.cross, arrays.variance), square_bounds(floor_sd)[0]
+        lower = cost_lower_bound(arrays.covariance, joint, V, Z, loosened, floor, **options)
     stats = {**_named(request), "shading": shading, "target_loss": target}
     return finished(mechanism, certificate, cost, cost, lower, request, met, stats)
 
@@ -105,8 +106,9 @@ def _for_budget(prior: Prior, secret: AnySecret, arrays: Arrays, request: Reques
     certificate = certify(prior, secret, mechanism, order=request.order)
     lower = 0.0
     if np.isfinite(certificate.epsilon):
-        trial = _trial(arrays, request, mechanism)
-        least = loss_lower_bound(*trial.args, budget, square_bounds(floor_sd)[0], **trial.options)
+        V, Z, options = _trial(arrays, request, mechanism)
+        joint, floor = (arrays.cross, arrays.variance), square_bounds(floor_sd)[0]
+        least = loss_lower_bound(arrays.covariance, joint, V, Z, budget, floor, **options)
         lower = 0.5 * request.order * arrays.reach * least * (1.0 - 2.0**-50)
     stats = {**_named(request), "budget": budget}
     return finished(
@@ -119,18 +121,16 @@ def _named(request: Request) -> dict[str, str]:
     return {"method": method, "reason": "one secret under one prior has a closed form"}
 
 
-class _Trial(NamedTuple):
-    args: tuple
-    options: dict
-
-
-def _trial(arrays: Arrays, request: Request, mechanism: GaussianMechanism) -> _Trial:
+def _trial(
+    arrays: Arrays, request: Request, mechanism: GaussianMechanism
+) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
     """The arguments of a lower bound that is tight when the mechanism is optimal."""
     joint = (arrays.cross, arrays.variance)
-    indices = arrays.positions if request.structure == "block" else None
+    blocked = request.structure == "block" and arrays.positions is not None
+    indices = [int(i) for i in arrays.positions] if blocked and arrays.positions is not None else None
     factor, floor_variance = np.asarray(mechanism.factor), float(mechanism.floor_sd) ** 2
     V, Z = trial_from_design(
         arrays.covariance, joint, factor, floor_variance, request.structure, indices, request.weights
     )
     options = {"structure": request.structure, "weights": request.weights, "indices": indices}
-    return _Trial((arrays.covariance, joint, V, Z), options)
+    return V, Z, options

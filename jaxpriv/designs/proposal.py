@@ -53,6 +53,8 @@ def propose(
         if loss is not None:
             factor, trace = _joint_for_loss(*arguments, loss, floor_variance)
             return Proposal(np.asarray(factor), float(loss), float(trace))
+        if budget is None:
+            raise TypeError("propose needs a loss or a budget.")
         factor, reached = _joint_for_budget(*arguments, budget, floor_variance)
         return Proposal(np.asarray(factor), float(reached), float(budget))
 

@@ -83,7 +83,7 @@ def check_request(
         )
     if epsilon is not None:
         meaning = "a loss in nats; without any noise it is infinite, and 0 needs infinite noise"
-        if isinstance(epsilon, (list, tuple, np.ndarray)):
+        if not isinstance(epsilon, (int, float, str, np.floating)):
             epsilon = tuple(_positive(one, "epsilon", meaning) for one in epsilon)
         else:
             epsilon = _positive(epsilon, "epsilon", meaning)
@@ -132,7 +132,7 @@ def check_request(
     )
 
 
-def _positive(value: float, name: str, meaning: str) -> float:
+def _positive(value: Any, name: str, meaning: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError) as error:

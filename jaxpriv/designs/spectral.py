@@ -94,7 +94,7 @@ def absorbed(parts: Conditional, floor_variance: Scalar, weights: Weights) -> tu
         # H and C are transformed, not recomputed: in these coordinates the secret is no set of fixes.
         return (
             Conditional(root @ parts.regression, symmetric(root @ shifted @ root), parts.variance, parts.exists),
-            floor_variance * jnp.sum(root * root),
+            jnp.asarray(floor_variance * jnp.sum(root * root)),
         )
 
 

@@ -48,7 +48,7 @@ def cip_loss(
     Differentiable and computed in the dtype of the caller: an estimate. `certify` gives the number to publish.
     """
     check_order(order, above=1.0)
-    return 0.5 * order * mu_squared(prior, secret, noise, bound)
+    return 0.5 * jnp.asarray(order) * mu_squared(prior, secret, noise, bound)
 
 
 class LossTerms(eqx.Module):

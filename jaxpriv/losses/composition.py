@@ -45,7 +45,7 @@ def dimension_sum(gains: Sequence[Float[Array, "s s"]], radius: Scalar, n_times:
     """
     gains = _same_shape(gains, n_times)
     squared = jnp.asarray(radius, gains[0].dtype) ** 2
-    return sum(n_times * squared * largest_eigenvalue(matrix) for matrix in gains)
+    return n_times * squared * jnp.sum(jnp.stack([largest_eigenvalue(matrix) for matrix in gains]))
 
 
 def several_traces(noises: Sequence[Noise]) -> Float[Array, "m m"]:

@@ -15,7 +15,7 @@ from jaxpriv.shapes import Scalar
 _BISECTIONS = 80
 
 
-def check_probability(delta: float | Array) -> None:
+def check_probability(delta: Scalar) -> None:
     """Refuse a probability outside (0, 1). Traced values pass unchecked."""
     if isinstance(delta, (int, float)) and not 0.0 < delta < 1.0:
         raise InputError(f"delta is {delta}; expected a probability between 0 and 1.")

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from jaxpriv.errors import InputError
@@ -71,7 +72,7 @@ def posterior(prior: Prior, noise: Noise) -> Posterior:
         raise InputError(f"the noise has shape {noise_matrix.shape} for a trace of {prior.size} coordinates.")
     with jax.default_matmul_precision("highest"):
         factor, exists = cholesky(covariance + noise_matrix)
-        if not isinstance(exists, jax.core.Tracer) and not bool(exists):
+        if not isinstance(exists, Tracer) and not bool(exists):
             raise InputError(
                 "prior plus noise is singular to working precision; the posterior is not defined. Add a floor."
             )

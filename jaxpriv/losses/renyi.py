@@ -12,7 +12,7 @@ from jaxpriv.linalg.spectral import symmetric
 from jaxpriv.shapes import Scalar
 
 
-def check_order(order: float | Array, above: float = 0.0) -> None:
+def check_order(order: Scalar, above: float = 0.0) -> None:
     """Refuse a Rényi order that is not a number above `above`, or is 1. Traced orders pass unchecked."""
     if isinstance(order, (int, float)) and not (above < order < float("inf") and order != 1.0):
         raise InputError(f"order is {order}; expected a finite Rényi order above {above:g}, other than 1.")
@@ -45,6 +45,7 @@ def renyi_gaussian(
     definite; the value is infinite where one of the three is not, to working precision.
     """
     check_order(order)
+    order = jnp.asarray(order)
     first, second = symmetric(jnp.asarray(covariance_1)), symmetric(jnp.asarray(covariance_2))
     with jax.default_matmul_precision("highest"):
         mixed, mixed_exists = cholesky(order * second + (1.0 - order) * first)

@@ -55,7 +55,7 @@ class ProcessPrior(eqx.Module):
         return self.times.shape[0]
 
     @property
-    def nugget(self) -> float:
+    def nugget(self) -> Float[Array | np.ndarray, ""]:
         """Variance of the independent part, noise_sd², in squared units of the trace."""
         return self.noise_sd**2
 

@@ -29,9 +29,8 @@ class LinearSecret(eqx.Module):
     radius: Float[Array | np.ndarray, ""]
 
     def __init__(self, weights: Float[Array | np.ndarray, "k n"] | Sequence[float], radius: float):
-        if not hasattr(weights, "ndim"):
-            weights = np.asarray(weights, dtype=np.float64)
-        weights = weights[None, :] if weights.ndim == 1 else weights
+        array = np.asarray(weights, dtype=np.float64) if isinstance(weights, Sequence) else weights
+        weights = array[None, :] if array.ndim == 1 else array
         if weights.ndim != 2 or 0 in weights.shape or weights.shape[0] > weights.shape[1]:
             raise InputError(f"weights has shape {weights.shape}; expected (k, n) with 1 ≤ k ≤ n.")
         if isinstance(weights, np.ndarray) and not np.all(np.isfinite(weights)):

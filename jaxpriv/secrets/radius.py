@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from jaxpriv.errors import InputError
+from jaxpriv.shapes import Scalar
 
 
-def checked_radius(radius: float) -> np.ndarray:
+def checked_radius(radius: Scalar) -> np.ndarray:
     """`radius` as a float64 scalar array (a leaf, so that a new radius is not a new program)."""
     if isinstance(radius, np.ndarray) and radius.ndim == 0:
         radius = float(radius)

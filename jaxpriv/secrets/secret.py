@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from jaxpriv.errors import InputError
 from jaxpriv.priors.protocol import Prior
 from jaxpriv.secrets.radius import checked_radius
+from jaxpriv.shapes import Scalar
 
 
 class Secret(eqx.Module):
@@ -33,7 +34,7 @@ class Secret(eqx.Module):
     radius: Float[Array | np.ndarray, ""]
     dims: int = eqx.field(static=True)
 
-    def __init__(self, indices: Iterable[int], radius: float, dims: int = 1):
+    def __init__(self, indices: Iterable[int], radius: Scalar, dims: int = 1):
         raw = list(np.atleast_1d(np.asarray(indices if isinstance(indices, np.ndarray) else list(listed(indices)))))
         if not raw:
             raise InputError("a secret needs at least one position.")
@@ -52,7 +53,7 @@ class Secret(eqx.Module):
         self.dims = dims
 
     @classmethod
-    def at_times(cls, times: Iterable[int], radius: float, dims: int = 1) -> Secret:
+    def at_times(cls, times: Iterable[int], radius: Scalar, dims: int = 1) -> Secret:
         """The secret of all `dims` coordinates at the given time positions (0 is the first time of the trace)."""
         return cls([time * dims + axis for time in listed(times) for axis in range(dims)], radius, dims)
 

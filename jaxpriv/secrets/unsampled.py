@@ -46,4 +46,4 @@ class UnsampledSecret(eqx.Module):
             raise InputError(
                 "a secret between fixes needs a ProcessPrior: a covariance matrix says nothing about other times."
             )
-        return prior.joint_at(self.time)
+        return prior.joint_at(self.time)  # pyright: ignore[reportAttributeAccessIssue]

@@ -270,4 +270,3 @@ def test_new_values_do_not_recompile():
     for position, epsilon, lengthscale in ((1, 0.1, 2.1), (7, 2.0, 3.0)):
         jp.design(jp.GaussianPrior(_rbf(12, lengthscale)), jp.Secret([position], 0.5), epsilon=epsilon, order=3.0)
     assert proposal._joint_for_loss._cache_size() == before
-    

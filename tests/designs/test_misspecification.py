@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import jaxpriv as jp
 import numpy as np
 import pytest
+
+import jaxpriv as jp
 
 
 N, LENGTHSCALE, NUGGET, BUDGET, SECRET = 50, 6.1, 1e-6, 1.0, 24
@@ -16,7 +17,7 @@ def _rbf(lengthscale):
 
 
 def _width(mechanism):
-    """Twice the posterior standard deviation of the secret for an adversary whose length scale is half as long again."""
+    """Twice the posterior standard deviation of the secret if the true length scale is half as long again."""
     smoother = jp.GaussianPrior(_rbf(1.5 * LENGTHSCALE))
     return 2 * float(jp.posterior(smoother, mechanism).covariance[SECRET, SECRET]) ** 0.5
 
@@ -37,8 +38,9 @@ def test_baselines_of_the_comparison():
 
 
 def test_the_optimum_for_one_prior_is_fragile():
-    single = jp.design(jp.GaussianPrior(_rbf(LENGTHSCALE)), jp.Secret([SECRET], 1.0), budget=BUDGET)
-    promised = 2 * float(jp.posterior(jp.GaussianPrior(_rbf(LENGTHSCALE)), single.mechanism).covariance[SECRET, SECRET]) ** 0.5
+    prior = jp.GaussianPrior(_rbf(LENGTHSCALE))
+    single = jp.design(prior, jp.Secret([SECRET], 1.0), budget=BUDGET)
+    promised = 2 * float(jp.posterior(prior, single.mechanism).covariance[SECRET, SECRET]) ** 0.5
     assert promised == pytest.approx(0.677, abs=2e-3)
     assert _width(single.mechanism) < 0.277
 
