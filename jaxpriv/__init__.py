@@ -1,70 +1,162 @@
-"""jaxpriv: least-noise, certified privacy mechanisms for correlated personal data, differentiable in JAX."""
+"""jaxpriv: least-noise, certified privacy mechanisms for correlated personal data, differentiable in JAX.
 
+Names are imported when they are first used, so that the command line answers without loading JAX.
+"""
+
+from importlib import import_module as _import_module
 from importlib.metadata import version as _version
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
-from jaxpriv import baselines as baselines
-from jaxpriv.certificates.verb import Certificate as Certificate
-from jaxpriv.designs.axes import AxesDesign as AxesDesign
-from jaxpriv.designs.axes import design_axes as design_axes
-from jaxpriv.designs.certified import certify as certify
-from jaxpriv.designs.design import design as design
-from jaxpriv.designs.result import Design as Design
-from jaxpriv.designs.result import DesignResult as DesignResult
-from jaxpriv.designs.block import least_loss_block as least_loss_block
-from jaxpriv.designs.block import least_trace_block as least_trace_block
-from jaxpriv.designs.every_point import prior_shaped_noise as prior_shaped_noise
-from jaxpriv.designs.spectral import least_loss as least_loss
-from jaxpriv.designs.spectral import least_loss_noise as least_loss_noise
-from jaxpriv.designs.spectral import least_trace as least_trace
-from jaxpriv.designs.spectral import least_trace_noise as least_trace_noise
-from jaxpriv.designs.two_floors import least_above_two as least_above_two
-from jaxpriv.errors import CertificateError as CertificateError
-from jaxpriv.errors import InfeasibleError as InfeasibleError
-from jaxpriv.errors import InputError as InputError
-from jaxpriv.errors import JaxprivError as JaxprivError
-from jaxpriv.fitting.fit import Fit as Fit
-from jaxpriv.fitting.fit import fit as fit
-from jaxpriv.fitting.population import fit_population as fit_population
-from jaxpriv.fitting.robust import PriorSet as PriorSet
-from jaxpriv.fitting.robust import prior_set as prior_set
-from jaxpriv.floors.cip import cip_floor as cip_floor
-from jaxpriv.floors.requirements import GeoIndistinguishability as GeoIndistinguishability
-from jaxpriv.floors.requirements import SensitivityEllipsoid as SensitivityEllipsoid
-from jaxpriv.floors.requirements import SideInformation as SideInformation
-from jaxpriv.floors.cip import target_loss as target_loss
-from jaxpriv.losses.cip import cip_loss as cip_loss
-from jaxpriv.losses.cip import direct_and_inferential as direct_and_inferential
-from jaxpriv.losses.cip import mu_squared as mu_squared
-from jaxpriv.losses.composition import dimension_sum as dimension_sum
-from jaxpriv.losses.composition import independent_dimensions as independent_dimensions
-from jaxpriv.losses.composition import several_traces as several_traces
-from jaxpriv.losses.compound import mu_squared_of_gain as mu_squared_of_gain
-from jaxpriv.losses.misspecified import misspecified_bound as misspecified_bound
-from jaxpriv.losses.misspecified import misspecified_loss as misspecified_loss
-from jaxpriv.losses.odds import gaussian_delta as gaussian_delta
-from jaxpriv.losses.odds import gaussian_epsilon as gaussian_epsilon
-from jaxpriv.losses.odds import odds_bound as odds_bound
-from jaxpriv.losses.precision_gain import posterior as posterior
-from jaxpriv.losses.precision_gain import precision_gain as precision_gain
-from jaxpriv.losses.side_information import given as given
-from jaxpriv.losses.side_information import loss_given as loss_given
-from jaxpriv.losses.renyi import kl_gaussian as kl_gaussian
-from jaxpriv.losses.renyi import renyi_discrete as renyi_discrete
-from jaxpriv.losses.renyi import renyi_equal_covariance as renyi_equal_covariance
-from jaxpriv.losses.renyi import renyi_gaussian as renyi_gaussian
-from jaxpriv.mechanisms.grid_release import Release as Release
-from jaxpriv.mechanisms.grid_release import SimulatedRelease as SimulatedRelease
-from jaxpriv.mechanisms.gaussian import GaussianMechanism as GaussianMechanism
-from jaxpriv.priors import kernels as kernels
-from jaxpriv.priors.gaussian import GaussianPrior as GaussianPrior
-from jaxpriv.priors.process import ProcessPrior as ProcessPrior
-from jaxpriv.secrets.conditional import conditional as conditional
-from jaxpriv.secrets.external import ExternalSecret as ExternalSecret
-from jaxpriv.secrets.external import linear_query as linear_query
-from jaxpriv.secrets.linear import LinearSecret as LinearSecret
-from jaxpriv.secrets.secret import EveryPoint as EveryPoint
-from jaxpriv.secrets.secret import Secret as Secret
-from jaxpriv.secrets.unsampled import UnsampledSecret as UnsampledSecret
 
+if _TYPE_CHECKING:
+    from importlib.metadata import version as version
+    from jaxpriv import baselines as baselines
+    from jaxpriv.certificates.verb import Certificate as Certificate
+    from jaxpriv.designs.axes import AxesDesign as AxesDesign
+    from jaxpriv.designs.axes import design_axes as design_axes
+    from jaxpriv.designs.block import least_loss_block as least_loss_block
+    from jaxpriv.designs.block import least_trace_block as least_trace_block
+    from jaxpriv.designs.certified import certify as certify
+    from jaxpriv.designs.design import design as design
+    from jaxpriv.designs.every_point import prior_shaped_noise as prior_shaped_noise
+    from jaxpriv.designs.result import Design as Design
+    from jaxpriv.designs.result import DesignResult as DesignResult
+    from jaxpriv.designs.spectral import least_loss as least_loss
+    from jaxpriv.designs.spectral import least_loss_noise as least_loss_noise
+    from jaxpriv.designs.spectral import least_trace as least_trace
+    from jaxpriv.designs.spectral import least_trace_noise as least_trace_noise
+    from jaxpriv.designs.two_floors import least_above_two as least_above_two
+    from jaxpriv.errors import CertificateError as CertificateError
+    from jaxpriv.errors import InfeasibleError as InfeasibleError
+    from jaxpriv.errors import InputError as InputError
+    from jaxpriv.errors import JaxprivError as JaxprivError
+    from jaxpriv.fitting.fit import fit as fit
+    from jaxpriv.fitting.fit import Fit as Fit
+    from jaxpriv.fitting.population import fit_population as fit_population
+    from jaxpriv.fitting.robust import prior_set as prior_set
+    from jaxpriv.fitting.robust import PriorSet as PriorSet
+    from jaxpriv.floors.cip import cip_floor as cip_floor
+    from jaxpriv.floors.cip import target_loss as target_loss
+    from jaxpriv.floors.requirements import GeoIndistinguishability as GeoIndistinguishability
+    from jaxpriv.floors.requirements import SensitivityEllipsoid as SensitivityEllipsoid
+    from jaxpriv.floors.requirements import SideInformation as SideInformation
+    from jaxpriv.losses.cip import cip_loss as cip_loss
+    from jaxpriv.losses.cip import direct_and_inferential as direct_and_inferential
+    from jaxpriv.losses.cip import mu_squared as mu_squared
+    from jaxpriv.losses.composition import dimension_sum as dimension_sum
+    from jaxpriv.losses.composition import independent_dimensions as independent_dimensions
+    from jaxpriv.losses.composition import several_traces as several_traces
+    from jaxpriv.losses.compound import mu_squared_of_gain as mu_squared_of_gain
+    from jaxpriv.losses.misspecified import misspecified_bound as misspecified_bound
+    from jaxpriv.losses.misspecified import misspecified_loss as misspecified_loss
+    from jaxpriv.losses.odds import gaussian_delta as gaussian_delta
+    from jaxpriv.losses.odds import gaussian_epsilon as gaussian_epsilon
+    from jaxpriv.losses.odds import odds_bound as odds_bound
+    from jaxpriv.losses.precision_gain import posterior as posterior
+    from jaxpriv.losses.precision_gain import precision_gain as precision_gain
+    from jaxpriv.losses.renyi import kl_gaussian as kl_gaussian
+    from jaxpriv.losses.renyi import renyi_discrete as renyi_discrete
+    from jaxpriv.losses.renyi import renyi_equal_covariance as renyi_equal_covariance
+    from jaxpriv.losses.renyi import renyi_gaussian as renyi_gaussian
+    from jaxpriv.losses.side_information import given as given
+    from jaxpriv.losses.side_information import loss_given as loss_given
+    from jaxpriv.mechanisms.gaussian import GaussianMechanism as GaussianMechanism
+    from jaxpriv.mechanisms.grid_release import Release as Release
+    from jaxpriv.mechanisms.grid_release import SimulatedRelease as SimulatedRelease
+    from jaxpriv.priors import kernels as kernels
+    from jaxpriv.priors.gaussian import GaussianPrior as GaussianPrior
+    from jaxpriv.priors.process import ProcessPrior as ProcessPrior
+    from jaxpriv.secrets.conditional import conditional as conditional
+    from jaxpriv.secrets.external import ExternalSecret as ExternalSecret
+    from jaxpriv.secrets.external import linear_query as linear_query
+    from jaxpriv.secrets.linear import LinearSecret as LinearSecret
+    from jaxpriv.secrets.secret import EveryPoint as EveryPoint
+    from jaxpriv.secrets.secret import Secret as Secret
+    from jaxpriv.secrets.unsampled import UnsampledSecret as UnsampledSecret
+
+
+_HOME = {
+    "AxesDesign": "jaxpriv.designs.axes",
+    "baselines": "jaxpriv",
+    "Certificate": "jaxpriv.certificates.verb",
+    "CertificateError": "jaxpriv.errors",
+    "certify": "jaxpriv.designs.certified",
+    "cip_floor": "jaxpriv.floors.cip",
+    "cip_loss": "jaxpriv.losses.cip",
+    "conditional": "jaxpriv.secrets.conditional",
+    "design": "jaxpriv.designs.design",
+    "Design": "jaxpriv.designs.result",
+    "design_axes": "jaxpriv.designs.axes",
+    "DesignResult": "jaxpriv.designs.result",
+    "dimension_sum": "jaxpriv.losses.composition",
+    "direct_and_inferential": "jaxpriv.losses.cip",
+    "EveryPoint": "jaxpriv.secrets.secret",
+    "ExternalSecret": "jaxpriv.secrets.external",
+    "fit": "jaxpriv.fitting.fit",
+    "Fit": "jaxpriv.fitting.fit",
+    "fit_population": "jaxpriv.fitting.population",
+    "gaussian_delta": "jaxpriv.losses.odds",
+    "gaussian_epsilon": "jaxpriv.losses.odds",
+    "GaussianMechanism": "jaxpriv.mechanisms.gaussian",
+    "GaussianPrior": "jaxpriv.priors.gaussian",
+    "GeoIndistinguishability": "jaxpriv.floors.requirements",
+    "given": "jaxpriv.losses.side_information",
+    "independent_dimensions": "jaxpriv.losses.composition",
+    "InfeasibleError": "jaxpriv.errors",
+    "InputError": "jaxpriv.errors",
+    "JaxprivError": "jaxpriv.errors",
+    "kernels": "jaxpriv.priors",
+    "kl_gaussian": "jaxpriv.losses.renyi",
+    "least_above_two": "jaxpriv.designs.two_floors",
+    "least_loss": "jaxpriv.designs.spectral",
+    "least_loss_block": "jaxpriv.designs.block",
+    "least_loss_noise": "jaxpriv.designs.spectral",
+    "least_trace": "jaxpriv.designs.spectral",
+    "least_trace_block": "jaxpriv.designs.block",
+    "least_trace_noise": "jaxpriv.designs.spectral",
+    "linear_query": "jaxpriv.secrets.external",
+    "LinearSecret": "jaxpriv.secrets.linear",
+    "loss_given": "jaxpriv.losses.side_information",
+    "misspecified_bound": "jaxpriv.losses.misspecified",
+    "misspecified_loss": "jaxpriv.losses.misspecified",
+    "mu_squared": "jaxpriv.losses.cip",
+    "mu_squared_of_gain": "jaxpriv.losses.compound",
+    "odds_bound": "jaxpriv.losses.odds",
+    "posterior": "jaxpriv.losses.precision_gain",
+    "precision_gain": "jaxpriv.losses.precision_gain",
+    "prior_set": "jaxpriv.fitting.robust",
+    "prior_shaped_noise": "jaxpriv.designs.every_point",
+    "PriorSet": "jaxpriv.fitting.robust",
+    "ProcessPrior": "jaxpriv.priors.process",
+    "Release": "jaxpriv.mechanisms.grid_release",
+    "renyi_discrete": "jaxpriv.losses.renyi",
+    "renyi_equal_covariance": "jaxpriv.losses.renyi",
+    "renyi_gaussian": "jaxpriv.losses.renyi",
+    "Secret": "jaxpriv.secrets.secret",
+    "SensitivityEllipsoid": "jaxpriv.floors.requirements",
+    "several_traces": "jaxpriv.losses.composition",
+    "SideInformation": "jaxpriv.floors.requirements",
+    "SimulatedRelease": "jaxpriv.mechanisms.grid_release",
+    "target_loss": "jaxpriv.floors.cip",
+    "UnsampledSecret": "jaxpriv.secrets.unsampled",
+    "version": "importlib.metadata",
+}
+
+_MODULES = ("baselines", "kernels")
 
 __version__ = _version("jaxpriv")
+
+
+def __getattr__(name: str) -> _Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'jaxpriv' has no attribute {name!r}")
+    if name in _MODULES:
+        value = _import_module(f"{_HOME[name]}.{name}")
+    else:
+        value = getattr(_import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*_HOME, "__version__"])

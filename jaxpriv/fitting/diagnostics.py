@@ -114,7 +114,9 @@ def hidden_windows(
     positions: int = 3,
     refit: bool = True,
 ) -> list[HiddenWindow]:
-    """`hidden_window` at `positions` centres evenly spread over the trace; `width` (time unit) is a fifth by default.
+    """`hidden_window` at `positions` fixes evenly spread over the trace; `width` (time unit) is a fifth by default.
+
+    Spread over the fixes and not over the time: a window that falls into a gap would hide nothing.
 
     Choose the width of what a design hides: its secrets plus the correlation length of the noise on either side.
     """
@@ -125,7 +127,7 @@ def hidden_windows(
     wide = 0.2 * duration if width is None else width
     if not 0.0 < wide < duration:
         raise InputError(f"width must be between 0 and the duration {duration:g}; got {wide:g}.")
-    centres = times[0] + duration * np.arange(1, positions + 1) / (positions + 1)
+    centres = times[(np.arange(1, positions + 1) * times.size) // (positions + 1)]
     return [hidden_window(fit, times, values, centre=float(c), width=wide, refit=refit) for c in centres]
 
 

@@ -74,7 +74,7 @@ def test_every_public_differentiable_function_is_here():
                "jaxpriv.designs.two_floors", "jaxpriv.designs.every_point")  # fmt: skip
     public = {
         name
-        for name, value in vars(jp).items()
+        for name, value in ((name, getattr(jp, name)) for name in dir(jp))
         if inspect.isfunction(value) and value.__module__.startswith(modules) and not name.startswith("_")
     }
     assert public - {"design"} == set(LOSSES) - (set(LOSSES) - public)
