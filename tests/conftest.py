@@ -25,3 +25,10 @@ def real_data() -> Path:
     if not folder:
         pytest.skip("JAXPRIV_DATA is not set: no folder of real traces")
     return Path(folder)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_record_of_this_user(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield

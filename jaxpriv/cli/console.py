@@ -16,6 +16,7 @@ from jaxpriv.errors import CertificateError, InfeasibleError, InputError
 EXIT_UNEXPECTED = 1
 EXIT_INPUT = 2
 EXIT_INFEASIBLE = 3
+EXIT_NOT_VERIFIED = 3
 
 
 def say(text: str) -> None:

@@ -170,7 +170,7 @@ def _release(
         )
     size, rank = load.shape
     grid = _checked_exponent(math.frexp(float(floor))[1] - 1 if exponent is None else exponent)
-    tau = _total_variation(load, float(floor), grid)
+    tau = total_variation(load, float(floor), grid)
     if tau >= LARGEST_TAU:
         raise InputError(
             "The release would not be exact enough: the trace is too long, or floor_sd or the grid's step too small "
@@ -219,7 +219,7 @@ def _dyadic(values: np.ndarray) -> tuple[list[int], int]:
     return list(map(operator.lshift, whole.tolist(), shifts.tolist())), base - 53
 
 
-def _total_variation(factor: np.ndarray, floor_sd: float, exponent: int) -> Fraction:
+def total_variation(factor: np.ndarray, floor_sd: float, exponent: int) -> Fraction:
     """The bound τ of the module's docstring, exactly; 2/5 stands for 1/√(2π) = 0.3989…"""
     size, rank = factor.shape
     load, load_exponent = _dyadic(np.abs(factor))

@@ -21,7 +21,7 @@ from jaxpriv.mechanisms.grid_release import (
     _dyadic,
     _grid_integers,
     _release,
-    _total_variation,
+    total_variation,
     release,
 )
 
@@ -206,7 +206,7 @@ def test_tau_is_the_bound_of_the_docstring():
             2.0**-exponent + 1 / (math.sqrt(2 * math.pi) * floor_sd)
         )
         made = release(np.zeros(n), factor, floor_sd, resolution=0.0, exponent=exponent)
-        exact = _total_variation(factor, floor_sd, exponent)
+        exact = total_variation(factor, floor_sd, exponent)
         assert exact < Fraction(made.tau) <= exact * (1 + Fraction(1, 2**50))  # rounded up
         assert ideal * (1 - 1e-12) <= made.tau <= ideal * 1.003  # 2/5 for 1/√(2π) = 0.39894 costs 0.27 % of one term
 
@@ -215,7 +215,7 @@ def test_tau_limit_is_decided_exactly():
     """2^18 pairs alone reach 2^-50; a few fewer pass, and need the noise to be small beside the grid."""
     with pytest.raises(InputError, match="too long"):
         release(np.zeros(2**19), np.zeros((2**19, 0)), 1.0, resolution=0.0)
-    assert _total_variation(np.zeros((2**18, 0)), 1.0, 0) < LARGEST_TAU
+    assert total_variation(np.zeros((2**18, 0)), 1.0, 0) < LARGEST_TAU
 
 
 def test_misrounding_bound_against_a_coarse_sampler():

@@ -1,0 +1,109 @@
+"""Check a folder that `protect` wrote: what is shared against itself, and the promise against the mechanism."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from jaxpriv.errors import InputError
+from jaxpriv.jobs.release_file import SIMULATED_TITLE, TITLE, ReleaseFile, read_release
+from jaxpriv.report.verification import Check, Verification
+from jaxpriv.traces.files import read_trace, sanitised_text
+
+
+_KINDS = ("csv", "gpx", "plt")
+# Half a unit of the seventh decimal, and what two versions of the projection may differ by (a tenth of a millimetre).
+_DEGREES = 0.5e-7 + 1e-9
+
+
+def verify_folder(folder: Path) -> Verification:
+    """Check the folder of a release, or its share folder alone.
+
+    The shared files: nothing but the trace and release.json; positions that are the released integers, brought back
+    to degrees; the same times; no other field. With the private folder: the certificate of the stored mechanism is
+    computed again under the stated priors, and no reported ε may be below it. Raises `InputError` for a folder or file
+    that cannot be read; whatever disagrees is a failed check.
+    """
+    share, private = _parts(folder)
+    simulated_name = not (share / "release.json").is_file()
+    mark = ".SIMULATED" if simulated_name else ""
+    release = read_release(share / f"release{mark}.json")
+    traces = [share / f"trace{mark}.{kind}" for kind in _KINDS if (share / f"trace{mark}.{kind}").is_file()]
+    simulated = release.points.simulated or simulated_name
+    checks = [_is_release(simulated), _only_expected(share, {f"release{mark}.json", *(one.name for one in traces)})]
+    if release.points.simulated != simulated_name:
+        checks.append(Check("names", False, "a name and the content disagree on whether this is simulated output"))
+    rows = None
+    if len(traces) == 1:
+        rows, found = _trace_checks(traces[0], release)
+        checks += found
+    else:
+        checks.append(Check("trace", False, f"there are {len(traces)} sanitised traces beside release.json, not one"))
+    if private is None:
+        checks.append(Check("promise", None, "the private folder is not here, and with it the mechanism and report"))
+        return Verification(tuple(checks), simulated)
+    from jaxpriv.jobs.recertify import check_private
+
+    found = check_private(private, release, rows)
+    return Verification((*checks, *found.checks), simulated or found.simulated, found.epsilon, found.order)
+
+
+def _parts(folder: Path) -> tuple[Path, Path | None]:
+    names = ("release.json", "release.SIMULATED.json")
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder; name the one that jaxpriv protect wrote")
+    for share in (folder / "share", folder):
+        if any((share / name).is_file() for name in names):
+            private = folder / "private"
+            return share, private if share != folder and private.is_dir() else None
+    raise InputError(f"{folder} has no share/release.json: it is not a folder that jaxpriv protect wrote")
+
+
+def _is_release(simulated: bool) -> Check:
+    if simulated:
+        return Check("release", False, "simulated output, made from a seed: it is not a release and not private")
+    return Check("release", True, "drawn with the operating system's randomness, by its own account")
+
+
+def _only_expected(share: Path, expected: set[str]) -> Check:
+    others = [one for one in share.iterdir() if one.name not in expected or one.is_symlink()]
+    if others:
+        return Check(
+            "files", False, f"{len(others)} more than the trace and release.json in the share folder: remove them"
+        )
+    return Check("files", True, "the share folder holds the trace and release.json, and nothing else")
+
+
+def _trace_checks(path: Path, release: ReleaseFile) -> tuple[int, list[Check]]:
+    """Return the number of rows of the trace, and what was found."""
+    try:
+        trace = read_trace(path)
+    except InputError as problem:
+        raise InputError(f"{path.name}: {problem}") from None
+    rows = trace.point_of_row
+    # One row of each point stands for it: writing the points again shows any row that differs from it.
+    first = np.unique(rows, return_index=True)[1]
+    latitude, longitude = trace.latitude[first], trace.longitude[first]
+    title = SIMULATED_TITLE if release.points.simulated else TITLE
+    again = sanitised_text(trace, latitude, longitude, title)
+    plain = path.read_bytes() == again.encode("utf-8")
+    form = Check(
+        "fields",
+        plain,
+        "the trace holds times and positions and nothing else"
+        if plain
+        else "the trace is not written as jaxpriv writes it: something was added, removed, or put in another order",
+    )
+    if tuple(trace.time_us.tolist()) != release.time_us:
+        return trace.n_rows, [form, Check("times", False, "the times of the trace are not those of release.json")]
+    expected = release.positions()
+    off = np.maximum(np.abs(latitude - expected[0]), np.abs((longitude - expected[1] + 180) % 360 - 180))
+    wrong = int(np.count_nonzero(~(off <= _DEGREES)))
+    return trace.n_rows, [
+        form,
+        Check("times", True, "the times of the trace are those of release.json"),
+        Check("positions", False, f"{wrong} positions of the trace are not the released integers")
+        if wrong
+        else Check("positions", True, "every position of the trace is a pair of the released integers"),
+    ]
