@@ -54,7 +54,7 @@ def scale_bound(stack: FloorStack, columns: Float[Array, "J n k"], budget: Array
     optimum (envelope theorem).
     """
     fixed, scaled = stack.apply(columns)
-    return _inverse((budget - jnp.sum(columns * fixed)) / jnp.sum(columns * scaled))
+    return _inverse((jnp.asarray(budget) - jnp.sum(columns * fixed)) / jnp.sum(columns * scaled))
 
 
 def _inverse(beta: Array) -> Array:
@@ -84,8 +84,9 @@ def clip_budget(
     if len(stack.fixed) == stack.count:
         raise InputError("no floor scales with the targets, so there is no scale to find; use clip_majorant")
     dtype = stack.directions.dtype
-    numbers = [jnp.asarray(x, dtype) for x in (budget, noise_floor, tolerance)]
-    return _clip_budget(stack, *numbers, max_steps, start_columns(stack) if start is None else start)
+    start = start_columns(stack) if start is None else start
+    power, floor = jnp.asarray(budget, dtype), jnp.asarray(noise_floor, dtype)
+    return _clip_budget(stack, power, floor, jnp.asarray(tolerance, dtype), max_steps, start)
 
 
 @eqx.filter_jit

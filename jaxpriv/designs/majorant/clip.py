@@ -205,7 +205,7 @@ def _clip_majorant(stack: FloorStack, noise_floor: Array, tolerance: Array, max_
         stuck = (after.value <= state.value) & (gap >= estimate)
         return after, steps + CHUNK, history, gap, stuck
 
-    def propose(state: AscentState) -> tuple[Array, Array, Array]:
+    def propose(state: AscentState) -> tuple[Array, Array]:
         factor = recover(state.columns, state.fixed + state.scaled)
         _, added = lift_all(lowered, factor @ factor.T)
         factor = compress(factor, added)

@@ -49,8 +49,7 @@ def least_scale(
     still, budget_still, floor_still = jax.lax.stop_gradient(held)
     result = clip_budget(still, budget_still, noise_floor=floor_still, **options)
     columns = jax.lax.stop_gradient(result.columns)
-    numbers = [jnp.asarray(x, stack.directions.dtype) for x in (budget, noise_floor)]
-    return _scale(stack, *numbers, columns)
+    return _scale(stack, jnp.asarray(budget, dtype), jnp.asarray(noise_floor, dtype), columns)
 
 
 @eqx.filter_jit

@@ -188,8 +188,9 @@ def solve_primal_dual(
     the gap is known exactly. Cost a step (J + 1) m^4 + m^6 / 24, memory 8 m^4 bytes. About 10 to 20 steps to 1e-7; the
     end is near 1e-11. `start` is a solution of similar floors (same J and m).
     """
-    numbers = [jnp.asarray(x, floors.dtype) for x in (noise_floor, tolerance)]
-    return _solve_dense(floors, *numbers, max_steps, start)
+    floors = jnp.asarray(floors)
+    floor, small = jnp.asarray(noise_floor, floors.dtype), jnp.asarray(tolerance, floors.dtype)
+    return _solve_dense(floors, floor, small, max_steps, start)
 
 
 @eqx.filter_jit
@@ -219,8 +220,9 @@ def solve_primal_dual_cg(
     Inexact solves keep the noise exactly feasible; the duals are renormalised to sum to I after every step, so the gap
     stays exact too.
     """
-    numbers = [jnp.asarray(x, stack.directions.dtype) for x in (noise_floor, tolerance)]
-    return _solve_cg(stack, *numbers, max_steps, cg_tolerance, cg_steps)
+    dtype = stack.directions.dtype
+    floor, small = jnp.asarray(noise_floor, dtype), jnp.asarray(tolerance, dtype)
+    return _solve_cg(stack, floor, small, max_steps, cg_tolerance, cg_steps)
 
 
 @eqx.filter_jit

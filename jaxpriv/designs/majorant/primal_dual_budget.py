@@ -50,8 +50,9 @@ def solve_primal_dual_budget(
     may have no interior at beta = 0, where the method starts. Dual: min y b - sum tr(fixed_j Y_j) with sum Y_j = y I
     and sum tr(scaled_j Y_j) = 1. Dense, for m up to about 60.
     """
-    numbers = [jnp.asarray(x, fixed.dtype) for x in (budget, noise_floor, tolerance)]
-    return _solve(fixed, scaled, *numbers, max_steps)
+    dtype = fixed.dtype
+    power, floor = jnp.asarray(budget, dtype), jnp.asarray(noise_floor, dtype)
+    return _solve(fixed, scaled, power, floor, jnp.asarray(tolerance, dtype), max_steps)
 
 
 @eqx.filter_jit

@@ -52,54 +52,63 @@ def lift_spectral(
 def lift_grouped(
     stack: FloorStack, noise: Float[Array, "n n"], beta: ArrayLike = 1.0
 ) -> tuple[Float[Array, "n n"], Float[Array, "n q"]]:
-    """A lift of four factorisations a prior, however many floors it has; for noise that nearly meets them.
+    """A lift of one factorisation a prior (four for very many floors); for noise that nearly meets them.
 
     With A = Sigma_p + s_p I + G a floor is met exactly when its loss M = U^T A^-1 U is at most I. Adding
     V (M - I)_+ V^T along V = A^-1 U, its columns scaled to |v|^-2, costs the least trace to first order in the excess
     and leaves an excess of second order; after a few passes, U (I - M^-1)_+ U^T removes the rest exactly, since
-    U^T (A + U D U^T)^-1 U = (M^-1 + D)^-1. The floors of one prior are lifted side by side, priors in order.
+    U^T (A + U D U^T)^-1 U = (M^-1 + D)^-1. The floors of one prior are lifted side by side, priors in order. What was
+    added enters A by the Woodbury identity while it is of low rank, else by a new factorisation.
     """
     priors = len(stack.covariance_index)
     members, mask, _ = grouping(stack.prior_index, priors)
     n, k = stack.size, stack.rank
     width = members.shape[1]
+    update = _PASSES * width * k <= n // 4
     factors = stack.factors(after(jnp.asarray(beta, noise.dtype), noise))
-    eye = jnp.eye(n, dtype=noise.dtype)
-
-    def losses(current: Array, prior: Array, wide: Array) -> tuple[Array, Array, Array]:
-        plain = prior + current
-        rounding = 4e-15 * jnp.trace(plain) / n
-        chol = jnp.linalg.cholesky(plain + rounding * eye)
-        v = jax.scipy.linalg.cho_solve((chol, True), wide.transpose(1, 0, 2).reshape(n, -1))
-        v = v.reshape(n, width, k).transpose(1, 0, 2)
-        gains = jnp.einsum("jna,jnb->jab", wide, v)
-        values, vectors = jnp.linalg.eigh((gains + jnp.swapaxes(gains, 1, 2)) / 2)
-        return v, values, vectors
 
     def one_prior(current: Array, entry: tuple[Array, Array, Array]) -> tuple[Array, Array]:
         p, chosen, valid = entry
         wide = factors[chosen] * valid[:, None, None]
+        side_by_side = wide.transpose(1, 0, 2).reshape(n, -1)
         prior = stack.prior(p)
-
-        def add(current: Array, columns: Array) -> tuple[Array, Array]:
+        chol = _factorised(prior + current)
+        plain = jax.scipy.linalg.cho_solve((chol, True), side_by_side)
+        pieces: list[Array] = []
+        for turn in range(_PASSES + 1):
+            v = plain
+            if update and pieces:
+                added = jnp.concatenate(pieces, axis=1)
+                inside = jax.scipy.linalg.cho_solve((chol, True), added)
+                small = _factorised(jnp.eye(added.shape[1], dtype=v.dtype) + added.T @ inside)
+                v = plain - inside @ jax.scipy.linalg.cho_solve((small, True), added.T @ plain)
+            elif pieces:
+                chol = _factorised(prior + current)
+                v = jax.scipy.linalg.cho_solve((chol, True), side_by_side)
+            v = v.reshape(n, width, k).transpose(1, 0, 2)
+            gains = jnp.einsum("jna,jnb->jab", wide, v)
+            values, vectors = jnp.linalg.eigh((gains + jnp.swapaxes(gains, 1, 2)) / 2)
+            if turn < _PASSES:
+                v = v @ vectors
+                squares = jnp.maximum(jnp.sum(v**2, axis=1, keepdims=True), 1e-300)
+                columns = v * jnp.sqrt(jnp.maximum(values - 1.0, 0.0))[:, None, :] / squares
+            else:
+                rest = jnp.maximum(1.0 - 1.0 / jnp.maximum(values, 1e-300), 0.0)
+                columns = wide @ vectors * jnp.sqrt(rest)[:, None, :]
             columns = columns.transpose(1, 0, 2).reshape(n, -1)
-            return current + columns @ columns.T, columns
-
-        def along(current: Array, _: None) -> tuple[Array, Array]:
-            v, values, vectors = losses(current, prior, wide)
-            v = v @ vectors
-            squares = jnp.maximum(jnp.sum(v**2, axis=1, keepdims=True), 1e-300)
-            return add(current, v * jnp.sqrt(jnp.maximum(values - 1.0, 0.0))[:, None, :] / squares)
-
-        current, passes = jax.lax.scan(along, current, None, length=_PASSES)
-        _, values, vectors = losses(current, prior, wide)
-        rest = jnp.sqrt(jnp.maximum(1.0 - 1.0 / jnp.maximum(values, 1e-300), 0.0))
-        current, last = add(current, wide @ vectors * rest[:, None, :])
-        return current, jnp.concatenate([passes, last[None]])
+            current = current + columns @ columns.T
+            pieces.append(columns)
+        return current, jnp.concatenate(pieces, axis=1)
 
     entries = (jnp.arange(priors), jnp.asarray(members), jnp.asarray(mask, noise.dtype))
     lifted, columns = jax.lax.scan(one_prior, noise, entries)
-    return lifted, jnp.moveaxis(columns, 2, 0).reshape(n, -1)
+    return lifted, columns.transpose(1, 0, 2).reshape(n, -1)
+
+
+def _factorised(a: Float[Array, "m m"]) -> Float[Array, "m m"]:
+    """The lower Cholesky factor of a plus rounding: 4e-15 of its mean eigenvalue on the diagonal."""
+    m = a.shape[0]
+    return jnp.linalg.cholesky((a + a.T) / 2 + 4e-15 * jnp.trace(a) / m * jnp.eye(m, dtype=a.dtype))
 
 
 def compress(*factors: Float[Array, "n _"]) -> Float[Array, "n q"]:

@@ -99,8 +99,8 @@ def conjugate_gradient_solver(
 
     `duals` Y_j and `inverses` S_j^-1 begin with those of G >= 0. For F_j = U_j U_j^T - A_p (`factors` U, `owner` p(j))
     the inverse slack is R_p + V_j X_j V_j^T with `resolvent` R_p = (A_p + G)^-1, V_j = R_p U_j and
-    X_j = (I - U_j^T V_j)^-1, so floors of one prior share their m^3 products. The preconditioner is the diagonal of M in
-    `axes`, the eigenvectors of G.
+    X_j = (I - U_j^T V_j)^-1, so floors of one prior share their m^3 products. The preconditioner is the diagonal of M
+    in `axes`, the eigenvectors of G.
     """
     eye = jnp.eye(factors.shape[2], dtype=factors.dtype)
     v = resolvent[owner] @ factors

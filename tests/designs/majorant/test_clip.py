@@ -42,6 +42,7 @@ def test_one_floor_is_the_positive_part(rbf_stack, common):
     np.testing.assert_allclose(result.factor @ result.factor.T, expected, atol=3e-5)
 
 
+@pytest.mark.slow
 def test_few_columns_batched_against_padded_single(known_answers, rbf_stack, common):
     # Padded, K = 22 columns in 12 coordinates and one covariance a floor; here K = 3 and one for all, two at a time.
     scales, goal = (1.0, 3.0), np.array([2.0, 3.0, 4.0])

@@ -44,6 +44,7 @@ def test_agrees_with_a_conic_solver_and_the_ascent_under_several_priors(known_an
     assert float(ascent.value) == pytest.approx(float(ours.value), rel=3e-9)
 
 
+@pytest.mark.slow
 def test_noise_floor_and_warm_start(known_answers):
     _, stack, _ = known_answers[0]
     floors = stack.dense()
