@@ -11,7 +11,7 @@ from jaxpriv.certificates.arithmetic import square_bounds
 from jaxpriv.certificates.cost import cost_upper
 from jaxpriv.certificates.lower_bounds import cost_lower_bound, loss_lower_bound
 from jaxpriv.certificates.trial_design import trial_from_design
-from jaxpriv.certificates.verb import certify, host_arrays
+from jaxpriv.certificates.verb import Certificate, certify, host_arrays
 from jaxpriv.designs.finish import SHADINGS, finished, floor_cost_upper, infeasible, within_budget
 from jaxpriv.designs.proposal import Proposal, propose
 from jaxpriv.designs.request import Request
@@ -73,17 +73,22 @@ def _propose(arrays: Arrays, request: Request, floor_sd: float, **target: float)
 
 def _for_target(prior: Prior, secret: AnySecret, arrays: Arrays, request: Request, epsilon: float) -> Design:
     target = 2.0 * epsilon / (request.order * arrays.reach)
+    bare: Proposal | None = None
     floor_sd = request.floor_for(0.0)
     if request.floor_sd is None:
-        floor_sd = request.floor_for(_propose(arrays, request, 0.0, loss=target).trace)
+        bare = _propose(arrays, request, 0.0, loss=target * (1.0 - SHADINGS[0]))
+        floor_sd = request.floor_for(bare.trace)
     for shading in SHADINGS:
-        proposal = _propose(arrays, request, floor_sd, loss=target * (1.0 - shading))
-        mechanism = GaussianMechanism(proposal.factor, floor_sd, request.resolution)
+        if bare is not None and shading == SHADINGS[0] and request.structure == "joint" and request.weights is None:
+            factor = _above_floor(bare.factor, floor_sd**2)
+        else:
+            factor = _propose(arrays, request, floor_sd, loss=target * (1.0 - shading)).factor
+        mechanism = GaussianMechanism(factor, floor_sd, request.resolution)
         certificate = certify(prior, secret, mechanism, order=request.order)
         if certificate.epsilon <= epsilon:
             break
     met = certificate.epsilon <= epsilon
-    cost = cost_upper(mechanism.factor, square_bounds(floor_sd)[1], request.weights)
+    cost = _cost(certificate, mechanism, request)
     lower = 0.0
     if np.isfinite(certificate.epsilon):
         # Four roundings separate the target from what the exact formula would ask for.
@@ -95,15 +100,28 @@ def _for_target(prior: Prior, secret: AnySecret, arrays: Arrays, request: Reques
     return finished(mechanism, certificate, cost, cost, lower, request, met, stats)
 
 
+def _above_floor(factor: np.ndarray, floor_variance: float) -> np.ndarray:
+    """A factor of (F − η I)₊ from one of F₊ with orthogonal columns: the same directions, each with η less power."""
+    power = np.sum(factor**2, axis=0)
+    kept = np.sqrt(np.maximum(1.0 - floor_variance / np.where(power > 0.0, power, np.inf), 0.0))
+    return factor * np.where(power > floor_variance, kept, 0.0)
+
+
+def _cost(certificate: Certificate, mechanism: GaussianMechanism, request: Request) -> float:
+    if request.weights is None:
+        return certificate.cost
+    return cost_upper(mechanism.factor, square_bounds(float(mechanism.floor_sd))[1], request.weights)
+
+
 def _for_budget(prior: Prior, secret: AnySecret, arrays: Arrays, request: Request, budget: float) -> Design:
     floor_sd = request.floor_for(budget)
     floor_cost = floor_cost_upper(floor_sd, request)
     if not floor_cost < budget:
         return infeasible(prior, secret, floor_sd, floor_cost, request)
     factor = within_budget(_propose(arrays, request, floor_sd, budget=budget).factor, floor_sd, budget, request)
-    cost = cost_upper(factor, square_bounds(floor_sd)[1], request.weights)
     mechanism = GaussianMechanism(factor, floor_sd, request.resolution)
     certificate = certify(prior, secret, mechanism, order=request.order)
+    cost = _cost(certificate, mechanism, request)
     lower = 0.0
     if np.isfinite(certificate.epsilon):
         V, Z, options = _trial(arrays, request, mechanism)
