@@ -15,8 +15,9 @@ TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 demo: $(VENV)/.core
 	$(BIN)/jaxpriv demo
 
+# The fast suite is mostly compilation: it compiles without optimisation, `make test-all` as users do.
 test: $(VENV)/.test
-	$(TEST) -m "not slow"
+	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(TEST) -m "not slow"
 
 test-all: $(VENV)/.test
 	$(TEST)
