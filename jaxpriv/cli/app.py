@@ -7,7 +7,9 @@ import importlib.metadata
 import typer
 
 from jaxpriv.cli.demo import demo
+from jaxpriv.cli.fit import fit
 from jaxpriv.cli.protect import protect
+from jaxpriv.cli.verify import verify
 
 
 app = typer.Typer(
@@ -37,6 +39,8 @@ def common(
 
 
 app.command()(protect)
+app.command()(fit)
+app.command()(verify)
 app.command()(demo)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -12,17 +12,18 @@ from jaxpriv.cli.quantities import parse_duration, parse_length, parse_origin
 from jaxpriv.errors import InputError
 
 
-_WHAT, _PRIOR, _HOW = "What to protect", "The prior: what an attacker expects", "Details"
-Kernel = Literal["rbf", "matern12", "matern32", "matern52", "periodic"]
+if TYPE_CHECKING:
+    from jaxpriv.jobs.requests import PriorRequest
+
+_WHAT, _GOAL = "What to protect", "The goal: exactly one of --epsilon, --budget and --uncertainty"
+_PRIOR, _HOW = "The prior: what an attacker expects", "Details"
+PriorSet = Literal["default", "wide", "exact"]
+EffortChoice = Literal["low", "normal", "high"]
 
 
 def protect(
     trace: Annotated[
-        Path, typer.Argument(metavar="TRACE", help="A trace of one person: .csv (time, lat, lon) or .plt.")
-    ],
-    secret: Annotated[
-        list[str],
-        typer.Option(metavar="TIME", help="The sensitive time, such as 2024-05-01T08:30:00Z.", rich_help_panel=_WHAT),
+        Path, typer.Argument(metavar="TRACE", help="A trace of one person: .csv (time, lat, lon), .gpx or .plt.")
     ],
     radius: Annotated[
         str,
@@ -32,16 +33,85 @@ def protect(
             rich_help_panel=_WHAT,
         ),
     ],
-    epsilon: Annotated[
-        float,
-        typer.Option(metavar="NATS", help="How much the release may tell; smaller is safer.", rich_help_panel=_WHAT),
-    ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write; made anew.", rich_help_panel=_WHAT)],
+    secret: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SECRET",
+            help="A sensitive time such as 2024-05-01T08:30:00Z, each fix of a window START/END of two times, or each "
+            "fix near a place LAT,LON (with --match). May be repeated; each is protected by itself.",
+            rich_help_panel=_WHAT,
+        ),
+    ] = None,
+    match: Annotated[
+        str | None,
+        typer.Option(metavar="LENGTH", help="How near to LAT,LON a fix counts: 150m.", rich_help_panel=_WHAT),
+    ] = None,
+    compound: Annotated[
+        bool,
+        typer.Option(
+            "--compound",
+            metavar="",
+            help="Protect the fixes of each window or visit together, not each by itself.",
+            rich_help_panel=_WHAT,
+        ),
+    ] = False,
+    every: Annotated[
+        bool, typer.Option("--all", metavar="", help="Protect every fix, each by itself.", rich_help_panel=_WHAT)
+    ] = False,
+    hide_ends: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LENGTH",
+            help="Protect both ends of the trace, until it is this far away: 500m.",
+            rich_help_panel=_WHAT,
+        ),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(metavar="NATS", help="How much the release may tell; smaller is safer.", rich_help_panel=_GOAL),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LENGTH",
+            help="The least epsilon when points move by this much (root mean square): 50m.",
+            rich_help_panel=_GOAL,
+        ),
+    ] = None,
+    uncertainty: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LENGTH",
+            help="The least noise that leaves each coordinate of a secret uncertain by this much (half-width of the "
+            "68 % interval): 200m.",
+            rich_help_panel=_GOAL,
+        ),
+    ] = None,
+    prior: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A prior made by jaxpriv fit, from other traces. Without it and without numbers, priors are fitted to "
+            "TRACE itself: then all is an estimate, not a guarantee.",
+            rich_help_panel=_PRIOR,
+        ),
+    ] = None,
+    prior_set: Annotated[
+        PriorSet | None,
+        typer.Option(
+            metavar="SET",
+            help="The priors around the fits that must all be withstood: default (length scales halved and doubled), "
+            "wide (times four, too) or exact (the best fit alone).",
+            rich_help_panel=_PRIOR,
+        ),
+    ] = None,
     kernel: Annotated[
-        Kernel | None,
+        list[str] | None,
         typer.Option(
             metavar="KERNEL",
-            help=f"How positions vary over time: {', '.join(get_args(Kernel))}.",
+            help="How positions vary over time: rbf, matern12, matern32, matern52, and with numbers periodic. Alone: "
+            "which of them to fit or to take from FILE; may be repeated.",
             rich_help_panel=_PRIOR,
         ),
     ] = None,
@@ -51,7 +121,11 @@ def protect(
     ] = None,
     sd: Annotated[
         str | None,
-        typer.Option(metavar="LENGTH", help="Standard deviation of each coordinate: 300m.", rich_help_panel=_PRIOR),
+        typer.Option(
+            metavar="LENGTH",
+            help="Standard deviation of each coordinate: 300m. Also with FILE of a population.",
+            rich_help_panel=_PRIOR,
+        ),
     ] = None,
     nugget: Annotated[
         str | None,
@@ -60,10 +134,36 @@ def protect(
     period: Annotated[
         str | None, typer.Option(metavar="DURATION", help="For the periodic kernel only: 1d.", rich_help_panel=_PRIOR)
     ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            metavar="",
+            help="Say what was understood and what the noise would be; draw and write nothing.",
+            rich_help_panel=_HOW,
+        ),
+    ] = False,
     simulate: Annotated[
         int | None,
         typer.Option(
-            metavar="SEED", help="Draw reproducible noise: NOT private, for studies.", min=0, rich_help_panel=_HOW
+            metavar="SEED",
+            help="Draw reproducible noise instead of a release: NOT private, for studies.",
+            min=0,
+            rich_help_panel=_HOW,
+        ),
+    ] = None,
+    effort: Annotated[
+        EffortChoice,
+        typer.Option(
+            metavar="EFFORT",
+            help="Steps of the solver: low, normal or high; the report says how near to the least noise it came.",
+            rich_help_panel=_HOW,
+        ),
+    ] = "normal",
+    track: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER", help="Which track of a GPX file, from 1, or all of one person's.", rich_help_panel=_HOW
         ),
     ] = None,
     order: Annotated[float, typer.Option(help="Rényi order of epsilon.", rich_help_panel=_HOW)] = 2.0,
@@ -84,6 +184,15 @@ def protect(
     force: Annotated[
         bool, typer.Option("--force", metavar="", help="Replace DIR, if jaxpriv wrote it.", rich_help_panel=_HOW)
     ] = False,
+    again: Annotated[
+        bool,
+        typer.Option(
+            "--again",
+            metavar="",
+            help="Release a trace once more that was released before. Releases combine: share one.",
+            rich_help_panel=_HOW,
+        ),
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", metavar="", help="Print the report as JSON.", rich_help_panel=_HOW)
     ] = False,
@@ -91,72 +200,133 @@ def protect(
         bool, typer.Option("--quiet", "-q", metavar="", help="Print nothing but errors.", rich_help_panel=_HOW)
     ] = False,
 ) -> None:
-    """Protect the place at one time of a trace, and write a sanitised trace of the same format.
+    """Protect the places at some times of a trace, and write a sanitised trace of the same format.
 
-    DIR/share holds what may be shared, DIR/private the report and the mechanism. Exit codes: 0 done, 2 something in
-    the input is wrong, 3 no mechanism meets the target or its certificate failed; then nothing is written.
+    DIR/share holds what may be shared, DIR/private the report and the mechanism. The noise comes from the operating
+    system's random generator: every run is another release, and a trace that was released before needs --again. Exit
+    codes: 0 done, 2 something in the input is wrong, 3 no mechanism meets the target or its certificate failed; then
+    nothing is written.
 
-    Example:
+    Examples:
 
-    `jaxpriv protect day.csv --secret 2024-05-01T08:30:00Z --radius 200m --epsilon 1 --out safe --kernel matern32
-    --lengthscale 30min --sd 3km --nugget 5m --simulate 1`
+    `jaxpriv protect day.gpx --secret 2024-05-01T08:30:00Z --radius 200m --epsilon 1 --prior prior.json --out safe`
+
+    `jaxpriv protect day.csv --hide-ends 500m --radius 300m --budget 50m --out safe --dry-run`
     """
     with reporting_errors():
-        given = {"--kernel": kernel, "--lengthscale": lengthscale, "--sd": sd, "--nugget": nugget}
-        missing = [name for name, value in given.items() if value is None]
-        if kernel is None or lengthscale is None or sd is None or nugget is None:
-            raise InputError(f"the prior is not complete: pass {', '.join(missing)} (see jaxpriv protect --help)")
-        if simulate is None:
-            raise InputError("pass --simulate SEED: this version draws simulated noise only, which is not private")
-        lengths = {
-            option: parse_length(option, text)
-            for option, text in {"--radius": radius, "--sd": sd, "--nugget": nugget, "--resolution": resolution}.items()
+        where = {"--radius": radius, "--resolution": resolution}
+        lengths = {option: parse_length(option, text) for option, text in where.items()}
+        goals = {
+            option: None if text is None else parse_length(option, text)
+            for option, text in {"--budget": budget, "--uncertainty": uncertainty}.items()
         }
-        scale = parse_duration("--lengthscale", lengthscale)
-        cycle = None if period is None else parse_duration("--period", period)
+        near = None if match is None else parse_length("--match", match)
+        ends = None if hide_ends is None else parse_length("--hide-ends", hide_ends)
         centre = None if origin is None else parse_origin("--origin", origin)
+        chosen = _track(track)
+        expected = _prior(prior, prior_set, tuple(kernel or ()), lengthscale, sd, nugget, period)
 
-        from jaxpriv.jobs.prior_choice import PriorChoice
-        from jaxpriv.jobs.protect import protect_file
+        from jaxpriv.jobs.requests import SecretRequest
         from jaxpriv.jobs.target import Target
-        from jaxpriv.report.text import SIMULATED, report_text
         from jaxpriv.traces.projection import LocalPlane
 
-        target = Target(lengths["--radius"], epsilon, order, delta, lengths["--resolution"])
-        prior = PriorChoice(kernel, scale, lengths["--sd"], lengths["--nugget"], cycle)
-        times, naive = _secret_times(secret)
+        target = Target(
+            lengths["--radius"],
+            epsilon,
+            order,
+            delta,
+            lengths["--resolution"],
+            goals["--budget"],
+            goals["--uncertainty"],
+            effort,
+        )
+        secrets = SecretRequest(tuple(secret or ()), near, compound, every, ends)
+        plane = None if centre is None else LocalPlane(*centre)
+        if dry_run:
+            from jaxpriv.jobs.dry_run import dry_run as try_out
+
+            with progress(quiet) as step:
+                text = try_out(
+                    trace, out, secrets, target, expected, track=chosen, origin=plane, force=force, progress=step
+                )
+            if not quiet:
+                typer.echo(text, nl=False)
+            return
+        from jaxpriv.jobs.protect import protect_file
+        from jaxpriv.report.text import SIMULATED, report_text
+
         with progress(quiet) as step:
             done = protect_file(
                 trace,
                 out,
-                times,
+                secrets,
                 target,
-                prior,
+                expected,
+                track=chosen,
                 simulate_seed=simulate,
-                origin=None if centre is None else LocalPlane(*centre),
+                origin=plane,
                 force=force,
+                again=again,
                 progress=step,
             )
         if not quiet:
-            if naive:
+            if done.secrets.naive:
                 say("Note: --secret has no offset from UTC and was taken as UTC.")
             for sentence in done.report.cleaning:
                 say(f"Note: {sentence}")
-            say(SIMULATED)
-            say(f"Written: {out}/share (to share) and {out}/private (to keep).")
+            if done.released.simulated:
+                say(SIMULATED)
+                say(f"Written: {out}/share and {out}/private.")
+            else:
+                say(f"Written: {out}/share (to share) and {out}/private (to keep). To check: jaxpriv verify {out}")
         if json:
             typer.echo(done.report.to_json())
         elif not quiet:
             typer.echo("\n" + report_text(done.report), nl=False)
 
 
-def _secret_times(texts: list[str]) -> tuple[list[int], bool]:
-    from jaxpriv.traces.instants import parse_instant
+def _track(text: str | None) -> int | Literal["all"] | None:
+    if text is None or text == "all":
+        return text
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise InputError("--track: write the number of a track, from 1, or all")
+    return int(text)
 
-    instants = []
-    for text in texts:
-        try:
-            instants.append(parse_instant(text))
-        except ValueError as problem:
-            raise InputError(f"--secret {text}: {problem}; write times like 2024-05-01T08:30:00Z") from None
-    return [instant.us for instant in instants], any(instant.naive for instant in instants)
+
+def _prior(
+    file: Path | None,
+    which: PriorSet | None,
+    kernels: tuple[str, ...],
+    lengthscale: str | None,
+    sd: str | None,
+    nugget: str | None,
+    period: str | None,
+) -> PriorRequest:
+    """The numbers of one prior when a length scale, nugget or period is given; else what to fit or to read."""
+    deviation = None if sd is None else parse_length("--sd", sd)
+    if lengthscale is None and nugget is None and period is None:
+        from jaxpriv.jobs.requests import PriorRequest
+
+        return PriorRequest(file=file, which=which, kernels=kernels, sd_m=deviation)
+    scale = None if lengthscale is None else parse_duration("--lengthscale", lengthscale)
+    error = None if nugget is None else parse_length("--nugget", nugget)
+    cycle = None if period is None else parse_duration("--period", period)
+    if file is not None:
+        raise InputError(
+            "--prior FILE has its own numbers; leave --lengthscale, --nugget and --period out (--sd goes with a "
+            "population's file)"
+        )
+    given = {"--kernel": kernels or None, "--lengthscale": scale, "--sd": deviation, "--nugget": error}
+    missing = [name for name, value in given.items() if value is None]
+    if scale is None or deviation is None or error is None or missing:
+        raise InputError(
+            f"the prior is not complete: pass {', '.join(missing)}, or no numbers at all to have them fitted "
+            "(see jaxpriv protect --help)"
+        )
+    if len(kernels) != 1:
+        raise InputError("numbers describe one prior: give one --kernel")
+    (kernel,) = kernels
+    from jaxpriv.jobs.prior_choice import PriorChoice
+    from jaxpriv.jobs.requests import PriorRequest
+
+    return PriorRequest(given=PriorChoice(kernel, scale, deviation, error, cycle), which=which)

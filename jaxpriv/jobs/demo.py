@@ -41,14 +41,12 @@ def run_demo(
         progress("Drawing the picture")
         from jaxpriv.plots.day import DayPicture, draw_day
 
-        released = done.released.metres
-        paths = [axis.believed_path(released[:, i]) for i, axis in enumerate((done.east, done.north))]
         picture = DayPicture(
             hours=(trace.time_us % 86_400_000_000) / 3.6e9,
-            true=trace.mean_by_point(ORIGIN.to_metres(trace.latitude, trace.longitude)),
-            released=released,
-            believed=np.stack([mean for mean, _ in paths], axis=1),
-            halfwidth=np.stack([halfwidth for _, halfwidth in paths], axis=1),
+            true=done.details.true_m,
+            released=done.details.released_m,
+            believed=done.details.believed_m,
+            halfwidth=done.details.halfwidth_m,
             secret=int(np.argmin(np.abs(trace.time_us - day.secret_us))),
             title=(
                 f"A made-up day: ε = {significant(done.report.epsilon, 3, 'up')} for any two places at most "

@@ -15,7 +15,7 @@ from jaxpriv.report.page.series import draw_series
 from jaxpriv.report.page.svg import BAND, BELIEVED, INK, RELEASED, TRUE, element, star
 from jaxpriv.report.record import Report
 from jaxpriv.report.rounding import given, significant
-from jaxpriv.report.text import SIMULATED, odds_factor, prior_sentence
+from jaxpriv.report.text import SIMULATED, asked_for, odds_factor, prior_sentence
 from jaxpriv.traces.instants import format_instant
 
 
@@ -69,7 +69,7 @@ def _header(report: Report, details: ReleaseDetails) -> str:
     apart = f"at most {given(max(radii))} m apart" if len(radii) == 1 else "no farther apart than its radius"
     banner = f'<p id="simulated" class="banner">{escape(SIMULATED)}</p>\n' if report.simulated else ""
     return (
-        f'<header>\n<p id="prior" class="provenance">{escape(prior_sentence(report.prior))}</p>\n{banner}'
+        f'<header>\n<p id="prior" class="provenance">{escape(prior_sentence(report))}</p>\n{banner}'
         f'<h1 id="result">{where}, an attacker’s odds between any two places {apart} change by at most a factor of '
         f"{odds_factor(report.odds.exact_factor)}, except with a probability of {_percent(report.odds.delta)}; points "
         f"were displaced by {significant(report.rms_noise_m)} m (root mean square).</h1>\n"
@@ -216,7 +216,7 @@ def _losses(report: Report, details: ReleaseDetails) -> str:
         body.append(f'<tr><th scope="row">{name}</th>{"".join(cells)}</tr>')
     return (
         f'<p class="caption lead">ε in nats at order {given(report.order)}, certified and rounded up; ▲ marks the '
-        f"worst prior of each secret. Asked for: {given(report.epsilon_asked)}.</p>"
+        f"worst prior of each secret. Asked for: {asked_for(report)}.</p>"
         '<div class="wide"><table id="loss-table"><thead><tr><th scope="col">'
         f"{'prior' if down else 'secret'}</th>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
         '<p class="caption">Each secret is protected by itself, not all of them jointly.</p>'

@@ -6,6 +6,9 @@ import json
 from dataclasses import asdict, dataclass
 
 
+FORMAT, VERSION = "jaxpriv-report", 1
+
+
 @dataclass(frozen=True)
 class PriorRecord:
     """The prior, and where it came from. Lengths in seconds, standard deviations in metres."""
@@ -20,11 +23,32 @@ class PriorRecord:
 
 @dataclass(frozen=True)
 class SecretRecord:
-    """One protected time: as asked, and which fix stands for it (None: the place between two fixes)."""
+    """One protected time: as asked, and which fix stands for it (None: the place between two fixes).
+
+    `together` are the times of all fixes of a secret that joins several, in order; empty for a single time.
+    """
 
     time: str
     fix_time: str | None
     fix_offset_s: float | None
+    together: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SecretNumbers:
+    """What is certified of one secret, and what an attacker can conclude; east and north where there are two values.
+
+    `epsilon` is the largest over axes and priors, in nats, `odds_factor` the exact factor on odds at the report's δ.
+    Half-widths are of 68 % intervals, under the prior of the set that leaves the smallest one after the release.
+    `independent_epsilon` is that of independent noise of the same error.
+    """
+
+    label: str
+    epsilon: float
+    odds_factor: float | None
+    prior_halfwidth_m: tuple[float, float]
+    posterior_halfwidth_m: tuple[float, float]
+    independent_epsilon: float | None
 
 
 @dataclass(frozen=True)
@@ -54,21 +78,65 @@ class IndependentRecord:
 
 
 @dataclass(frozen=True)
+class AxisRecord:
+    """One coordinate: its priors, and the certified values of its noise for each secret under each prior.
+
+    `epsilons` has a row for each secret and an entry in it for each prior, in nats; `loss_per_m2` is the largest
+    precision gain behind them, in 1/m². All are upper values. `labels` name the priors, `worst_prior` is the position
+    of the one of the largest ε, and `lattice` says for each whether its nugget allows the claim about positions on a
+    lattice. `method`, `steps` and `outcome` say how the noise was found.
+    """
+
+    name: str
+    priors: tuple[PriorRecord, ...]
+    epsilons: tuple[tuple[float, ...], ...]
+    loss_per_m2: float
+    floor_sd_m: float
+    labels: tuple[str, ...] = ()
+    worst_prior: int = 0
+    lattice: tuple[bool, ...] = ()
+    method: str = ""
+    steps: int | None = None
+    outcome: str = ""
+
+
+@dataclass(frozen=True)
+class ReleasesRecord:
+    """What the private record says: this is release `number` of the same content.
+
+    `overlapping` counts earlier releases of other content that have a run of fix times in common with it.
+    """
+
+    number: int
+    overlapping: int
+
+
+@dataclass(frozen=True)
 class Report:
     """The record of one release. Distances in metres, losses in nats; None where a number is not known.
 
+    `prior` is the worst one of the coordinate with the larger ε, and `estimate` says whether anything of the trace
+    itself went into the priors. The goal is the one of `epsilon_asked`, `budget_asked_m` and `uncertainty_asked_m` that
+    is not None. Half-widths are the smallest over the secrets. `gap` is of the variance, for a budget of ε.
+
     `epsilon` is the certified upper value, the larger of the two axes'. `radius_m` is a separation: the largest
-    distance between two places that must stay hard to tell apart.
+    distance between two places that must stay hard to tell apart. `tau` is the total variation distance of the
+    published integers from the ideal release (None when simulated), `releases` None where no record is kept, and
+    `guarantee` the sentence that says what is certified.
     """
 
     prior: PriorRecord
     secrets: tuple[SecretRecord, ...]
+    axes: tuple[AxisRecord, ...]
     simulated: bool
+    tau: float | None
+    releases: ReleasesRecord | None
+    guarantee: str
     radius_m: float
     plane_radius_m: float
     order: float
     epsilon: float
-    epsilon_asked: float
+    epsilon_asked: float | None
     epsilon_east: float
     epsilon_north: float
     odds: OddsRecord
@@ -94,7 +162,15 @@ class Report:
     warnings: tuple[str, ...]
     not_claimed: tuple[str, ...]
     jaxpriv_version: str
+    estimate: bool = False
+    understood: tuple[str, ...] = ()
+    by_secret: tuple[SecretNumbers, ...] = ()
+    budget_asked_m: float | None = None
+    uncertainty_asked_m: float | None = None
+    epsilon_lower_bound: float | None = None
+    effort: str = "normal"
 
     def to_json(self) -> str:
         """Write the record as JSON; a value that is not finite is an error here, not a NaN in the file."""
-        return json.dumps({"format": "jaxpriv-report", "format_version": 1} | asdict(self), indent=2, allow_nan=False)
+        content = {"format": FORMAT, "format_version": VERSION} | asdict(self)
+        return json.dumps(content, indent=2, allow_nan=False)

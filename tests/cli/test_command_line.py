@@ -111,7 +111,7 @@ SENTINELS = ("31.4", "27.1", "1415", "8182")
         ({"kernel": None, "sd": None}, DAY, 2, "pass --kernel, --sd"),
         ({"kernel": "cubic"}, DAY, 2, "cubic"),
         ({"kernel": "periodic"}, DAY, 2, "needs a period"),
-        ({"simulate": None}, DAY, 2, "pass --simulate SEED"),
+        ({"simulate": "-1"}, DAY, 2, "simulate"),
         ({"secret": "noon"}, DAY, 2, "--secret noon: not ISO 8601"),
         ({"secret": "2024-05-06T07:59:59Z"}, DAY, 2, "before the trace begins"),
         ({"secret": "2024-05-06T08:05:00+02:00"}, DAY, 2, "check the date and the offset"),
@@ -135,10 +135,56 @@ def test_wrong_input_is_one_sentence_and_exit_2(run, tmp_path, changes, text, co
     assert os.listdir(tmp_path) == ["in.csv"]
 
 
-def test_several_secrets_are_refused(run):
-    result = run("--secret", "2024-05-06T08:06:00Z")
-    assert result.exit_code == 2
-    assert "exactly one can be protected in this version" in result.stderr
+def verify(*arguments):
+    return runner.invoke(app, ["verify", *map(str, arguments)])
+
+
+def test_a_release_and_its_verification(run, tmp_path):
+    result = run(simulate=None)
+    assert result.exit_code == 0, result.output
+    assert sorted(os.listdir(tmp_path / "out/share")) == ["release.json", "trace.csv"]
+    assert "SIMULATED" not in result.output
+    assert f"jaxpriv verify {tmp_path / 'out'}" in result.stderr.replace("\n", "")
+
+    checked = verify(tmp_path / "out")
+    assert checked.exit_code == 0, checked.output
+    assert "Verified: ε ≤ 1.00 nats" in checked.stdout
+    assert json.loads(verify(tmp_path / "out", "--json").stdout)["verified"] is True
+    assert verify(tmp_path / "out", "--quiet").output == ""
+
+    shared = verify(tmp_path / "out/share")
+    assert shared.exit_code == 0
+    assert "was not checked" in " ".join(shared.stdout.split())
+
+    (tmp_path / "out/share/more.txt").write_text("x")
+    wrong = verify(tmp_path / "out", "--json")
+    assert wrong.exit_code == 3
+    assert [check["name"] for check in json.loads(wrong.stdout)["checks"] if check["passed"] is False] == ["files"]
+
+    (tmp_path / "out/share/release.json").write_text("{}")
+    unreadable = verify(tmp_path / "out")
+    assert (unreadable.exit_code, unreadable.stdout) == (2, "")
+    assert "release.json" in unreadable.stderr
+    assert verify(tmp_path / "nowhere").exit_code == 2
+
+
+def test_simulated_output_does_not_verify(run, tmp_path):
+    run()
+    result = verify(tmp_path / "out")
+    assert result.exit_code == 3
+    assert "Not a release" in result.stdout
+
+
+def test_a_second_release_asks_for_again(run, tmp_path):
+    run(simulate=None)
+    second = run("--force", simulate=None)
+    assert (second.exit_code, second.stdout) == (2, "")
+    assert "pass --again" in second.stderr
+    third = run("--force", "--again", simulate=None)
+    assert third.exit_code == 0
+    assert "This is release number 2 of the same positions and times" in " ".join(third.stdout.split())
+    # A simulation is no release.
+    assert run("--force").exit_code == 0
 
 
 def test_existing_folder_needs_force(run, tmp_path):
@@ -172,7 +218,7 @@ def test_exit_codes_of_later_failures(run, tmp_path, monkeypatch, error, code, w
     def fail(*arguments):
         raise getattr(jaxpriv.errors, error, RuntimeError)("could not be verified")
 
-    monkeypatch.setattr(job, "_design_axis", fail)
+    monkeypatch.setattr(job, "design_noise", fail)
     result = run()
     assert result.exit_code == code
     assert words in result.stderr
@@ -203,11 +249,33 @@ def test_no_lengths(text):
 
 
 def test_help_and_version():
-    for arguments in (["--help"], ["protect", "--help"], ["demo", "--help"], []):
+    for arguments in (
+        ["--help"],
+        ["protect", "--help"],
+        ["verify", "--help"],
+        ["fit", "--help"],
+        ["demo", "--help"],
+        [],
+    ):
         result = runner.invoke(app, arguments, env={"COLUMNS": "100", "NO_COLOR": "1"})
         assert "Usage" in result.output
     result = runner.invoke(app, ["protect", "--help"], env={"COLUMNS": "100", "NO_COLOR": "1"})
-    for option in ("--secret", "--radius", "--epsilon", "--kernel", "--simulate", "--force", "--json", "--delta"):
+    for option in (
+        "--secret",
+        "--radius",
+        "--epsilon",
+        "--kernel",
+        "--simulate",
+        "--again",
+        "--force",
+        "--json",
+        "--delta",
+        "--budget",
+        "--uncertainty",
+        "--prior-set",
+        "--hide-ends",
+        "--dry-run",
+    ):
         assert option in result.output
     assert runner.invoke(app, ["--version"]).output.startswith("jaxpriv 0.")
 

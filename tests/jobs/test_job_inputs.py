@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 
@@ -100,3 +101,23 @@ def test_folders_are_replaced_only_when_asked_and_ours(tmp_path):
     with pytest.raises(InputError, match="does not exist"), output_folder(tmp_path / "no" / "out"):
         pass
     assert os.listdir(tmp_path) == ["out"]
+
+
+def test_leftovers_of_killed_runs_go_and_living_runs_stay(tmp_path):
+    out = tmp_path / "out"
+    left = tmp_path / ".out.abcd.partial"
+    (left / "whole").mkdir(parents=True)
+    (left / "running").write_text("")
+    (tmp_path / ".out.someone's").mkdir()
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(output_folder(out))
+        assert not left.exists()
+        (first / "share" / "a").write_text("first")
+        with output_folder(out) as second:
+            (second / "share" / "a").write_text("second")
+        # The second run left the first one's folder alone; the first finds its place taken.
+        assert (first / "share" / "a").read_text() == "first"
+        with pytest.raises(InputError, match="exists already"):
+            stack.close()
+    assert (out / "share" / "a").read_text() == "second"
+    assert sorted(os.listdir(tmp_path)) == [".out.someone's", "out"]

@@ -1,0 +1,111 @@
+"""The noise for a trace, made from its times, secrets and priors, without its positions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxpriv.designs.axes import AxesDesign, design_axes
+from jaxpriv.errors import CertificateError, InfeasibleError, InputError
+from jaxpriv.jobs.axis import Axis
+from jaxpriv.jobs.independent import Comparison, compare
+from jaxpriv.jobs.noise import grid_exponent
+from jaxpriv.jobs.prior_sources import PriorSource
+from jaxpriv.jobs.secret_sources import ChosenSecrets
+from jaxpriv.jobs.target import Target
+from jaxpriv.priors.process import ProcessPrior
+from jaxpriv.report.rounding import given, significant
+from jaxpriv.secrets.collection import as_secrets
+from jaxpriv.traces.projection import STRETCH
+
+
+_FLOOR_SHARE = 1e-4  # of the noise's deviation, where the resolution does not ask for more
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The designs of both coordinates and the comparison with independent noise. Equal coordinates are one object.
+
+    `lower_bound` and `gap` are of what was minimised: the total variance in m², or for a budget ε.
+    """
+
+    east: Axis
+    north: Axis
+    cost: float
+    lower_bound: float
+    gap: float
+    comparison: Comparison
+
+    @property
+    def grid_exponent(self) -> int:
+        """Exponent of the step of the output grid in metres."""
+        return grid_exponent(min(float(one.design.mechanism.floor_sd) for one in (self.east, self.north)))
+
+    @property
+    def rms_m(self) -> float:
+        """Displacement of a point, root mean square over the trace, in metres; both coordinates and the grid count."""
+        return math.sqrt(self.cost / self.east.size + 4.0**self.grid_exponent / 6)
+
+
+def design_noise(seconds: np.ndarray, secrets: ChosenSecrets, target: Target, source: PriorSource) -> Noise:
+    """Design the least noise for a goal, or the least loss for a budget, and compare it with independent noise.
+
+    `seconds` (n,) since the first fix. Coordinates are independent under the prior, and the reported ε is the larger
+    one (Theorem 3.4 of Meehan and Chaudhuri, AISTATS 2021). Raises as `design_axes` does; the smallest feasible value
+    is said in metres.
+    """
+    east = source.axes[0].priors(seconds)
+    north = east if source.axes[1].choices == source.axes[0].choices else source.axes[1].priors(seconds)
+    wanted = secrets.on_axis(target.radius_m * STRETCH)
+    listed = as_secrets(wanted, east[0])
+    made = _design([east, north], wanted, listed, target, len(seconds))
+    if not math.isfinite(made.epsilon) or (target.epsilon is not None and made.epsilon > target.epsilon):
+        raise CertificateError("the certified epsilon of the design is above the one asked for; nothing was released")
+    first = Axis.of(made.axes[0], east, listed)
+    second = first if north is east else Axis.of(made.axes[1], north, listed)
+    nothing = Comparison(None, None, ())
+    noise = Noise(first, second, made.cost, made.lower_bound, made.gap, nothing)
+    compared = [east] if north is east else [east, north]
+    comparison = compare(compared, listed, made.epsilon, noise.rms_m**2 / 2, target.order)
+    return Noise(first, second, made.cost, made.lower_bound, made.gap, comparison)
+
+
+def _design(axes: list[list[ProcessPrior]], wanted, listed, target: Target, n: int) -> AxesDesign:
+    options = {"order": target.order, "resolution": target.resolution_m, "effort": target.effort}
+    if target.epsilon is not None:
+        return design_axes(axes, wanted, epsilon=target.epsilon, **options)
+    if target.uncertainty_m is not None:
+        _check_uncertainty(axes, listed, target.uncertainty_m)
+        return design_axes(axes, wanted, uncertainty=target.uncertainty_m, **options)
+    assert target.budget_m is not None
+    floor_sd = max(2.0 * target.resolution_m, _FLOOR_SHARE * target.budget_m / math.sqrt(2.0))
+    rounding = 4.0 ** grid_exponent(floor_sd) / 6
+    smallest = math.sqrt(2.0 * floor_sd**2 + rounding)
+    if not target.budget_m > smallest:
+        raise InfeasibleError(
+            f"--budget {given(target.budget_m)}m is not above the {significant(smallest, 3, 'up')} m that the noise "
+            f"floor and the output grid alone cost (twice the resolution of {given(target.resolution_m)} m at every "
+            "point); ask for more than that",
+            smallest_feasible=smallest,
+        )
+    total = n * (target.budget_m**2 - rounding) * (1.0 - 1e-12)
+    return design_axes(axes, wanted, budget=total, floor_sd=floor_sd, **options)
+
+
+def _check_uncertainty(axes: list[list[ProcessPrior]], listed, uncertainty_m: float) -> None:
+    """What a prior knows without any release, no noise can hide."""
+    if any(secret.size > 1 for secret in listed):
+        raise InputError("--uncertainty is for fixes that are protected each by itself; leave --compound out")
+    least = math.inf
+    for prior in (prior for axis in axes for prior in axis):
+        # Priors are stationary: one variance for all fixes, and one for all times between fixes.
+        for secret in {type(one): one for one in listed}.values():
+            least = min(least, math.sqrt(float(np.asarray(secret.joint(prior)[1])[0, 0])))
+    if not uncertainty_m < least:
+        raise InfeasibleError(
+            f"--uncertainty {given(uncertainty_m)}m: under a prior of the set an attacker knows the place to "
+            f"±{significant(least, 3, 'down')} m before any release, and noise cannot make that more; ask for less",
+            smallest_feasible=least,
+        )

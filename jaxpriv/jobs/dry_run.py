@@ -1,0 +1,59 @@
+"""What a run would do, in words, before anything is drawn or written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from jaxpriv.jobs.output import check_output
+from jaxpriv.jobs.prior_choice import PriorChoice
+from jaxpriv.jobs.protect import plan
+from jaxpriv.jobs.requests import PriorRequest, SecretRequest
+from jaxpriv.jobs.target import Target
+from jaxpriv.report.rounding import significant
+from jaxpriv.traces.files import read_trace
+from jaxpriv.traces.gpx_format import TrackChoice
+from jaxpriv.traces.projection import LocalPlane
+
+
+def dry_run(
+    path: Path,
+    out: Path,
+    secrets: SecretRequest | Sequence[int],
+    target: Target,
+    prior: PriorRequest | PriorChoice,
+    *,
+    track: TrackChoice = None,
+    origin: LocalPlane | None = None,
+    force: bool = False,
+    progress: Callable[[str], None] = lambda step: None,
+) -> str:
+    """Say what was understood: secrets, priors, the error that the noise will have and how long it takes.
+
+    The noise is designed as in a run, but nothing is drawn, written or recorded. Raises as `protect_file` does.
+    """
+    check_output(out, force)
+    start = time.perf_counter()
+    progress("Reading the trace")
+    trace = read_trace(path, track)
+    made = plan(trace, secrets, target, prior, origin=origin, progress=progress)
+    took = time.perf_counter() - start
+    noise = made.noise
+    epsilon = max(one.design.epsilon for one in (noise.east, noise.north))
+    lines = [made.source.first_line, "", f"{trace.n_points} points."]
+    lines += [*trace.cleaning.sentences(), "", made.secrets.describe().rstrip("\n"), ""]
+    for name, members in zip(("east", "north"), made.source.axes, strict=True):
+        count = len(members.labels)
+        lines.append(f"{count} prior{'s' if count > 1 else ''} for {name}:")
+        lines += [f"  - {label}" for label in members.labels]
+    lines += [f"Note: {text}" for text in made.source.findings]
+    lines += [
+        "",
+        f"Points would be displaced by {significant(noise.rms_m, 3, 'up')} m (root mean square, grid included), with "
+        f"ε = {significant(epsilon, 3, 'up')} at order {target.order:g}, certified; relative gap "
+        f"{significant(noise.gap, 2, 'up')}.",
+        f"Reading, priors and design took {significant(took, 2)} s and will take as long again; drawing and writing "
+        "come on top. Nothing was drawn, written or recorded.",
+    ]
+    return "\n".join(lines) + "\n"
