@@ -150,10 +150,8 @@ __version__ = _version("jaxpriv")
 def __getattr__(name: str) -> _Any:
     if name not in _HOME:
         raise AttributeError(f"module 'jaxpriv' has no attribute {name!r}")
-    if name in _MODULES:
-        value = _import_module(f"{_HOME[name]}.{name}")
-    else:
-        value = getattr(_import_module(_HOME[name]), name)
+    home = _import_module(f"{_HOME[name]}.{name}" if name in _MODULES else _HOME[name])
+    value = home if name in _MODULES else getattr(home, name)
     globals()[name] = value
     return value
 

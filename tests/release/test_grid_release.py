@@ -21,8 +21,8 @@ from jaxpriv.mechanisms.grid_release import (
     _dyadic,
     _grid_integers,
     _release,
-    total_variation,
     release,
+    total_variation,
 )
 
 
