@@ -19,6 +19,7 @@ if _TYPE_CHECKING:
     from jaxpriv.designs.certified import certify as certify
     from jaxpriv.designs.design import design as design
     from jaxpriv.designs.every_point import prior_shaped_noise as prior_shaped_noise
+    from jaxpriv.designs.releases import certify_releases as certify_releases
     from jaxpriv.designs.result import Design as Design
     from jaxpriv.designs.result import DesignResult as DesignResult
     from jaxpriv.designs.spectral import least_loss as least_loss
@@ -81,6 +82,7 @@ _HOME = {
     "Certificate": "jaxpriv.certificates.verb",
     "CertificateError": "jaxpriv.errors",
     "certify": "jaxpriv.designs.certified",
+    "certify_releases": "jaxpriv.designs.releases",
     "cip_floor": "jaxpriv.floors.cip",
     "cip_loss": "jaxpriv.losses.cip",
     "conditional": "jaxpriv.secrets.conditional",

@@ -37,7 +37,7 @@ COLUMNS = (
     "time,lat,lon,name,ele,speed,course,hdop,accuracy,sat,battery,temperature,heart rate,note,segment,device model,"
     "created,url,activity"
 )
-FILLED = "SENTINEL,8848.86,13.37,271.9,2.71,66.6,7,41,36.6,171,SENTINEL note,3,SENTINEL phone,2031-04-15,http://x,run"
+FILLED = "SENTINEL,8848.86071,13.370713,271.90713,2.71,66.6,7,41,36.6,171,SENTINEL note,3,SENTINEL phone,2031-04-15,http://x,run"
 
 
 def _csv():
@@ -105,9 +105,9 @@ def test_every_optional_field_stays_behind_plt(release):
 
 def _gpx():
     points = "".join(
-        f'<trkpt lat="{lat:.7f}" lon="{lon:.7f}"><ele>8848.86</ele>'
+        f'<trkpt lat="{lat:.7f}" lon="{lon:.7f}"><ele>8848.86071</ele>'
         f"<time>2024-05-06T08:{t // 60:02d}:{t % 60:02d}Z</time>"
-        "<course>271.9</course><speed>13.37</speed><name>SENTINEL</name><cmt>SENTINEL</cmt><hdop>1.1</hdop>"
+        "<course>271.90713</course><speed>13.370713</speed><name>SENTINEL</name><cmt>SENTINEL</cmt><hdop>1.1</hdop>"
         "<extensions><heart_rate>SENTINEL</heart_rate></extensions></trkpt>"
         for t, lat, lon in _points()
     )
@@ -134,7 +134,7 @@ def _nothing_of_the_input(out, done):
     assert sorted(private) == ["mechanism.npz", "record.json", "report.html", "report.json", "report.txt"]
     metres = done.plane.to_metres(*(np.array(values) for values in list(zip(*_points(), strict=True))[1:]))
     # Long enough not to turn up in random digits; a pair of equal coordinates has a probability below 1e-6.
-    patterns = [b"SENTINEL", b"8848.86", b",8848,", b"13.37", b"271.9", b"heart", b"hdop", b"http://x"]
+    patterns = [b"SENTINEL", b"8848.86071", b",8848,", b"13.370713", b"271.90713", b"heart", b"hdop", b"http://x"]
     patterns += [value.tobytes() for value in np.concatenate([metres.ravel(), np.array(_points())[:, 1:].ravel()])]
     patterns += [f"{lat:.7f},{lon:.7f}".encode() for _, lat, lon in _points()]
     for name, content in (shared | private).items():
