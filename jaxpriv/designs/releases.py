@@ -27,9 +27,9 @@ def certify_releases(
 ) -> Certificate:
     """Certify all releases of one trace as the single observation that they are.
 
-    An attacker who sees Z_i = X + N_i with independent noises sees the stacked vector, whose precision gain is evaluated
-    as a whole. Losses of releases do not add: what hides the secret in one may be published by another, and two noises
-    of low rank can cancel altogether. Derived here; see docs/sharp_edges.md.
+    An attacker who sees Z_i = X + N_i with independent noises sees the stacked vector, whose precision gain is
+    evaluated as a whole. Losses of releases do not add: what hides the secret in one may be published by another, and
+    two noises of low rank can cancel altogether. Derived here; see docs/sharp_edges.md.
 
     Args:
         mechanisms: one for each release. Their choice must not depend on earlier outputs.

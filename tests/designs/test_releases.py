@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import jaxpriv as jp
 import numpy as np
 import pytest
 from flint import arb_mat, ctx
+
+import jaxpriv as jp
 
 
 def _mechanism(rng, n, rank, floor):
