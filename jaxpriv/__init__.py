@@ -19,6 +19,11 @@ if _TYPE_CHECKING:
     from jaxpriv.designs.certified import certify as certify
     from jaxpriv.designs.design import design as design
     from jaxpriv.designs.every_point import prior_shaped_noise as prior_shaped_noise
+    from jaxpriv.designs.majorant.budget import clip_budget as clip_budget
+    from jaxpriv.designs.majorant.clip import clip_majorant as clip_majorant
+    from jaxpriv.designs.majorant.stack import dense_stack as dense_stack
+    from jaxpriv.designs.majorant.stack import inference_stack as inference_stack
+    from jaxpriv.designs.majorant.stack import low_rank_stack as low_rank_stack
     from jaxpriv.designs.releases import certify_releases as certify_releases
     from jaxpriv.designs.result import Design as Design
     from jaxpriv.designs.result import DesignResult as DesignResult
@@ -85,7 +90,10 @@ _HOME = {
     "certify_releases": "jaxpriv.designs.releases",
     "cip_floor": "jaxpriv.floors.cip",
     "cip_loss": "jaxpriv.losses.cip",
+    "clip_budget": "jaxpriv.designs.majorant.budget",
+    "clip_majorant": "jaxpriv.designs.majorant.clip",
     "conditional": "jaxpriv.secrets.conditional",
+    "dense_stack": "jaxpriv.designs.majorant.stack",
     "design": "jaxpriv.designs.design",
     "Design": "jaxpriv.designs.result",
     "design_axes": "jaxpriv.designs.axes",
@@ -105,6 +113,7 @@ _HOME = {
     "given": "jaxpriv.losses.side_information",
     "independent_dimensions": "jaxpriv.losses.composition",
     "InfeasibleError": "jaxpriv.errors",
+    "inference_stack": "jaxpriv.designs.majorant.stack",
     "InputError": "jaxpriv.errors",
     "JaxprivError": "jaxpriv.errors",
     "kernels": "jaxpriv.priors",
@@ -119,6 +128,7 @@ _HOME = {
     "linear_query": "jaxpriv.secrets.external",
     "LinearSecret": "jaxpriv.secrets.linear",
     "loss_given": "jaxpriv.losses.side_information",
+    "low_rank_stack": "jaxpriv.designs.majorant.stack",
     "misspecified_bound": "jaxpriv.losses.misspecified",
     "misspecified_loss": "jaxpriv.losses.misspecified",
     "mu_squared": "jaxpriv.losses.cip",
