@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from jaxpriv.errors import InputError
+from jaxpriv.mechanisms.data_resolution import refuse_coarse_data
 from jaxpriv.mechanisms.grid_release import Release, SimulatedRelease, release
 
 
@@ -75,10 +76,13 @@ class GaussianMechanism(eqx.Module):
                 default is the one the mechanism was made for. The floor must be at least twice that.
 
         Raises:
-            InputError: a floor of 0 or below twice the resolution, or a trace that cannot be released; messages about
-                the trace are constant texts without any of its values.
+            InputError: a floor of 0 or below twice the resolution, a trace whose values lie on a coarser step than the
+                declared one, or one that cannot be released; messages about the trace are constant texts without any
+                of its values.
         """
         step = float(self.resolution) if resolution is None else resolution
+        if step > 0.0:
+            refuse_coarse_data(np.asarray(x), step)
         return release(x, np.asarray(self.factor), float(self.floor_sd), resolution=step)
 
     def simulate(self, key: Array, x: Float[Array | np.ndarray, "*batch n"]) -> SimulatedRelease:

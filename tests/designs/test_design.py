@@ -270,3 +270,18 @@ def test_new_values_do_not_recompile():
     for position, epsilon, lengthscale in ((1, 0.1, 2.1), (7, 2.0, 3.0)):
         jp.design(jp.GaussianPrior(_rbf(12, lengthscale)), jp.Secret([position], 0.5), epsilon=epsilon, order=3.0)
     assert proposal._joint_for_loss._cache_size() == before
+
+
+def test_release_of_a_design(rng):
+    d = jp.design(PRIOR, SECRETS["basic"], epsilon=0.3, resolution=0.01)
+    x = rng.standard_normal(12)
+    released = d.mechanism.release(x)
+    assert released.exponent == -6  # the largest power of two that is at most the floor of 0.02
+    assert np.all(np.abs(released.values - x) < 10.0 * np.sqrt(np.diagonal(d.mechanism.covariance)) + 0.02)
+    assert not np.array_equal(released.integers, d.mechanism.release(x).integers)
+    with pytest.raises(jp.InputError, match=r"^[^0-9]*$"):
+        d.mechanism.release(np.round(x, 1))  # recorded to 0.1, declared as 0.01
+    with pytest.raises(jp.InputError, match="resolution"):
+        d.mechanism.release(x, resolution=0.05)
+    with pytest.raises(jp.InputError, match="floor"):
+        jp.design(PRIOR, SECRETS["basic"], epsilon=0.3, floor_sd=0.0).mechanism.release(x)
