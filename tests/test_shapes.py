@@ -19,6 +19,8 @@ jax.config.update("jax_enable_x64", True)
 layers = [f"jaxpriv.{{name}}" for name in {layers!r}]
 with install_import_hook(layers, "beartype.beartype"):
     import jaxpriv as jp
+    for name in dir(jp):
+        getattr(jp, name)
     table = runpy.run_path({path!r})
 matrix = table["_spd"](2)
 for name, loss in table["LOSSES"].items():
