@@ -15,7 +15,7 @@ from jaxpriv.secrets.unsampled import UnsampledSecret
 AnySecret = Secret | LinearSecret | UnsampledSecret | ExternalSecret
 
 
-def as_secrets(secret: AnySecret | EveryPoint | Sequence[AnySecret], prior: Prior) -> list[AnySecret]:
+def as_secrets(secret: AnySecret | EveryPoint | Sequence[AnySecret | EveryPoint], prior: Prior) -> list[AnySecret]:
     """One secret or several as a list; `EveryPoint` is expanded for `prior`."""
     if isinstance(secret, EveryPoint):
         return list(secret.secrets(prior))

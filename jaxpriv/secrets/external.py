@@ -12,6 +12,7 @@ from jaxpriv.errors import InputError
 from jaxpriv.priors.gaussian import GaussianPrior
 from jaxpriv.priors.protocol import Prior
 from jaxpriv.secrets.radius import checked_radius
+from jaxpriv.shapes import Scalar
 
 
 class ExternalSecret(eqx.Module):
@@ -32,7 +33,7 @@ class ExternalSecret(eqx.Module):
     radius: Float[Array | np.ndarray, ""]
     n_times: int = eqx.field(static=True)
 
-    def __init__(self, cross, variance, radius: float, n_times: int = 1):
+    def __init__(self, cross, variance, radius: Scalar, n_times: int = 1):
         cross, variance = (a if hasattr(a, "ndim") else np.asarray(a, dtype=np.float64) for a in (cross, variance))
         if cross.ndim != 2 or 0 in cross.shape or variance.shape != (cross.shape[1], cross.shape[1]):
             raise InputError(
