@@ -34,7 +34,7 @@ def draw_map(details: ReleaseDetails) -> str:
     """Draw true, released and believed positions to scale, with the secrets and their radii."""
     low, high = _extent(details)
     span = high - low
-    width, left, bottom = 760.0, 58.0, 40.0
+    width, left, bottom = 760.0, 70.0, 40.0
     inner = width - left - 12
     height = float(np.clip(inner * span[1] / span[0], 260, 680))
     scale = max(span[0] / inner, span[1] / height)
