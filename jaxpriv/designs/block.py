@@ -42,12 +42,16 @@ class BlockNoise(eqx.Module):
 
 def least_trace_block(prior: Prior, secret: Secret, loss: Scalar, *, floor_variance: Scalar = 0.0) -> Float[Array, ""]:
     """The least tr G among noises of block structure with loss at most `loss`. Differentiable (envelope rule)."""
-    return block_for_loss(conditional(prior, secret), _fixes(secret), jnp.asarray(loss), floor_variance).trace
+    parts = conditional(prior, secret)
+    trace = block_for_loss(parts, _fixes(secret), jnp.asarray(loss), floor_variance).trace
+    return jnp.where(parts.exists, trace, jnp.inf)
 
 
 def least_loss_block(prior: Prior, secret: Secret, budget: Scalar, *, floor_variance: Scalar = 0.0) -> Float[Array, ""]:
     """The least loss among noises of block structure with tr G ≤ `budget`; infinite where the floor costs as much."""
-    return block_for_budget(conditional(prior, secret), _fixes(secret), jnp.asarray(budget), floor_variance).loss
+    parts = conditional(prior, secret)
+    loss = block_for_budget(parts, _fixes(secret), jnp.asarray(budget), floor_variance).loss
+    return jnp.where(parts.exists, loss, jnp.inf)
 
 
 def _fixes(secret: Secret) -> tuple[int, ...]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -73,8 +75,9 @@ def _stacked(mechanisms: list[GaussianMechanism]) -> GaussianMechanism:
     size, common = mechanisms[0].size, min(float(one.floor_sd) for one in mechanisms)
     blocks = []
     for one in mechanisms:
-        # Rounded down: less noise than there is can only raise the loss.
-        extra = np.sqrt(max((float(one.floor_sd) ** 2 - common**2) * (1.0 - 2.0**-48), 0.0))
+        # The exact difference of the squares, its root rounded down: less noise can only raise the loss.
+        spare = Fraction(float(one.floor_sd)) ** 2 - Fraction(common) ** 2
+        extra = math.sqrt(float(spare)) * (1.0 - 2.0**-50)
         floor = extra * np.eye(size) if extra > 0.0 else np.zeros((size, 0))
         blocks.append(np.concatenate([np.asarray(one.factor, dtype=np.float64), floor], axis=1))
     factor = np.zeros((size * len(blocks), sum(block.shape[1] for block in blocks)))

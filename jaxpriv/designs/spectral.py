@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxpriv.errors import InputError
-from jaxpriv.floors.cip import floor_of_parts
+from jaxpriv.floors.cip import floor_of_parts, infinite_unless
 from jaxpriv.linalg.cholesky import cholesky, cholesky_solve, solve_lower
 from jaxpriv.linalg.spectral import largest_eigenvalue, positive_part, psd_sqrt, symmetric, top_positive_sum
 from jaxpriv.priors.protocol import Prior
@@ -34,7 +34,7 @@ def least_trace(
     radius (through `target_loss`), the target, the floor and the weights, and convex and increasing in 1/loss.
     """
     parts, total = _problem(prior, secret, floor_variance, weights)
-    return total + trace_of_parts(parts, jnp.asarray(loss))
+    return jnp.where(parts.exists, total + trace_of_parts(parts, jnp.asarray(loss)), jnp.inf)
 
 
 def least_trace_noise(
@@ -42,7 +42,8 @@ def least_trace_noise(
 ) -> Float[Array, "n n"]:
     """The unique noise covariance that attains `least_trace`: η I plus the positive part of the floor, (n, n)."""
     parts, _ = _problem(prior, secret, floor_variance, weights)
-    return _assembled(positive_part(floor_of_parts(parts, jnp.asarray(loss))), floor_variance, weights)
+    noise = _assembled(positive_part(floor_of_parts(parts, jnp.asarray(loss))), floor_variance, weights)
+    return infinite_unless(parts.exists, noise)
 
 
 def least_loss(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from jaxpriv.linalg.spectral import symmetric
 from jaxpriv.losses.renyi import check_order
@@ -26,7 +26,13 @@ def cip_floor(prior: Prior, secret: AnySecret, loss: Scalar) -> Float[Array, "n 
 
     F has exactly k positive eigenvalues when the secret consists of fixes, and at most k otherwise.
     """
-    return floor_of_parts(conditional(prior, secret), jnp.asarray(loss))
+    parts = conditional(prior, secret)
+    return infinite_unless(parts.exists, floor_of_parts(parts, jnp.asarray(loss)))
+
+
+def infinite_unless(exists: Bool[Array, ""], matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """The matrix, or ∞ on the diagonal where the secret's own covariance is singular and nothing is known to do."""
+    return jnp.where(exists, matrix, jnp.diag(jnp.full(matrix.shape[0], jnp.inf, matrix.dtype)))
 
 
 def floor_of_parts(parts: Conditional, loss: Float[Array, ""]) -> Float[Array, "n n"]:

@@ -101,5 +101,5 @@ def direct_and_inferential(prior: Prior, secret: Secret, noise: Noise) -> LossTe
         )
         rest, rest_exists = cholesky((parts.residual + matrix)[outside][:, outside])
         whitened = solve_lower(rest, parts.regression[outside])
-        inferential = jnp.where(rest_exists, largest_eigenvalue(whitened.T @ whitened), jnp.inf)
+        inferential = jnp.where(rest_exists & parts.exists, largest_eigenvalue(whitened.T @ whitened), jnp.inf)
     return LossTerms(direct, inferential)

@@ -79,6 +79,7 @@ def misspecified_loss(
     quadratic = jnp.where(exists, 0.5 * mixed_order * reach * largest_eigenvalue(whitened.T @ whitened), jnp.inf)
     divergence_4 = renyi_gaussian(no_shift, assumed_law, true_law, mixed_order) + quadratic
     epsilon = cip_loss(assumed, secret, noise, 4.0 * order - 2.0)
+    bound = misspecified_bound(order, divergence_2, divergence_4, epsilon)
     return MisspecifiedLoss(
-        misspecified_bound(order, divergence_2, divergence_4, epsilon), cip_loss(true, secret, noise, order)
+        jnp.where(first.exists & second.exists, bound, jnp.inf), cip_loss(true, secret, noise, order)
     )

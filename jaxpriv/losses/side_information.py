@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from jaxpriv.errors import InputError
@@ -24,12 +26,18 @@ def given(prior: Prior, known: Iterable[int]) -> GaussianPrior:
     Its covariance is that of the trace given those fixes, zero on their rows and columns.
 
     Raises:
-        InputError: no position, a repeated one, one outside the trace, or all of them.
+        InputError: no position, a repeated one, one outside the trace, all of them, or perfectly correlated ones.
     """
     fixes = Secret(known, 1.0)
     if fixes.size >= prior.size:
         raise InputError("an adversary who knows every fix has nothing left to learn; leave at least one out.")
-    return GaussianPrior(conditional(prior, fixes).residual)
+    parts = conditional(prior, fixes)
+    if not isinstance(parts.exists, Tracer) and not bool(parts.exists):
+        raise InputError(
+            "the known fixes are perfectly correlated under the prior: leave out what the others determine."
+        )
+    # Under jit the failure travels on as an infinite loss.
+    return GaussianPrior(jnp.where(parts.exists, parts.residual, jnp.inf))
 
 
 def loss_given(

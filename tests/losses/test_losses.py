@@ -300,3 +300,28 @@ def test_side_information_that_is_none():
     ):
         with pytest.raises(jp.InputError, match=words):
             jp.loss_given(prior, secret, np.eye(3), known=known)
+
+
+def test_a_secret_of_perfectly_correlated_fixes_is_never_called_safe():
+    """Equal times without a nugget: the secret's own covariance is singular, and every answer is infinite, not zero."""
+    prior, secret = (
+        jp.GaussianPrior(jnp.ones((4, 4)) + jnp.diag(jnp.array([0.0, 0.0, 1.0, 1.0]))),
+        jp.Secret([0, 1], 1.0),
+    )
+    noise = jnp.eye(4)
+    values = [
+        jp.least_trace(prior, secret, 1.0),
+        jp.least_loss(prior, secret, 1.0),
+        jp.least_trace_block(prior, secret, 1.0),
+        jp.least_loss_block(prior, secret, 1.0),
+        jp.direct_and_inferential(prior, secret, noise).total,
+        jp.misspecified_loss(jp.GaussianPrior(jnp.eye(4)), prior, secret, noise).bound,
+        jnp.trace(jp.cip_floor(prior, secret, 1.0)),
+        jnp.trace(jp.least_trace_noise(prior, secret, 1.0)),
+    ]
+    assert np.all(np.isposinf(values)), values
+    with pytest.raises(jp.InputError, match="perfectly correlated"):
+        jp.given(prior, [0, 1])
+    assert np.isposinf(
+        jax.jit(lambda c: jp.loss_given(jp.GaussianPrior(c), jp.Secret([2], 1.0), noise, [0, 1]))(prior.covariance)
+    )
