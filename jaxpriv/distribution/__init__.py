@@ -1,0 +1,1 @@
+"""Privacy of distributions: divergences, notions, compositions and coupling mechanisms for finite alphabets."""
