@@ -151,6 +151,7 @@ def _checked(groups, distance, weights) -> tuple[np.ndarray, np.ndarray, np.ndar
 def _solve(laws: np.ndarray, cost: np.ndarray, share: np.ndarray, budgets: np.ndarray | None) -> np.ndarray:
     """Plans γ, (groups, n, m), with rows λ_s; equal columns' sums (no budgets), or within the factors e^budget."""
     count, (n, m) = len(laws), cost.shape
+    factors = None if budgets is None else np.exp(np.minimum(budgets, 700.0))
     scale = float(np.max(cost)) or 1.0
     objective = np.concatenate([(p * cost / scale).ravel() for p in share])
     rows = sparse.kron(sparse.eye_array(count * n), np.ones((1, m)))
@@ -161,14 +162,13 @@ def _solve(laws: np.ndarray, cost: np.ndarray, share: np.ndarray, budgets: np.nd
         for t in range(count):
             if s == t:
                 continue
-            if budgets is None:
+            if factors is None:
                 if t == s + 1:
                     equal.append(block[s] - block[t])
-            elif budgets[s, t] == 0.0:
-                if s < t:
-                    equal.append(block[s] - block[t])
-            else:
-                unequal.append(block[s] - math.exp(min(budgets[s, t], 700.0)) * block[t])
+            elif factors[s, t] > 1.0:
+                unequal.append(block[s] - factors[s, t] * block[t])
+            elif s < t:
+                equal.append(block[s] - block[t])
     a_eq = sparse.vstack(equal).tocsr()
     b_eq = np.concatenate([(laws / laws.sum(axis=1, keepdims=True)).ravel(), np.zeros(a_eq.shape[0] - count * n)])
     solved = optimize.linprog(
