@@ -10,15 +10,39 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
 if _TYPE_CHECKING:
     from importlib.metadata import version as version
+    from jaxpriv import aggregation as aggregation
     from jaxpriv import baselines as baselines
+    from jaxpriv import channels as channels
+    from jaxpriv import distribution as distribution
+    from jaxpriv import pml as pml
+    from jaxpriv import systems as systems
+    from jaxpriv.aggregation.design import design_aggregation as design_aggregation
+    from jaxpriv.aggregation.node import AggregationNode as AggregationNode
+    from jaxpriv.certificates.leakage import LeakageBound as LeakageBound
     from jaxpriv.certificates.verb import Certificate as Certificate
+    from jaxpriv.designs.audit.table import Audit as Audit
+    from jaxpriv.designs.audit.table import AuditRow as AuditRow
+    from jaxpriv.designs.audit.verb import audit as audit
     from jaxpriv.designs.axes import AxesDesign as AxesDesign
     from jaxpriv.designs.axes import design_axes as design_axes
     from jaxpriv.designs.block import least_loss_block as least_loss_block
     from jaxpriv.designs.block import least_trace_block as least_trace_block
     from jaxpriv.designs.certified import certify as certify
+    from jaxpriv.designs.certified_leakage import certify_leakage as certify_leakage
+    from jaxpriv.designs.certified_leakage import certify_trace_leakage as certify_trace_leakage
     from jaxpriv.designs.design import design as design
     from jaxpriv.designs.every_point import prior_shaped_noise as prior_shaped_noise
+    from jaxpriv.designs.leakage.lmi import leakage_floor as leakage_floor
+    from jaxpriv.designs.leakage.lmi import leakage_lmi_noise as leakage_lmi_noise
+    from jaxpriv.designs.leakage.lmi import leakage_lmi_noise_linear as leakage_lmi_noise_linear
+    from jaxpriv.designs.leakage.lmi import secret_leakage_floor as secret_leakage_floor
+    from jaxpriv.designs.leakage.min_mse import minimum_error_release as minimum_error_release
+    from jaxpriv.designs.leakage.min_mse import MinimumErrorRelease as MinimumErrorRelease
+    from jaxpriv.designs.leakage.suppression import suppressed as suppressed
+    from jaxpriv.designs.leakage.suppression import SuppressedGaussian as SuppressedGaussian
+    from jaxpriv.designs.leakage.verb import design_leakage as design_leakage
+    from jaxpriv.designs.leakage.verb import LeakageDesign as LeakageDesign
+    from jaxpriv.designs.leakage.water_filling import least_leakage_noise as least_leakage_noise
     from jaxpriv.designs.majorant.budget import clip_budget as clip_budget
     from jaxpriv.designs.majorant.clip import clip_majorant as clip_majorant
     from jaxpriv.designs.majorant.stack import dense_stack as dense_stack
@@ -27,6 +51,14 @@ if _TYPE_CHECKING:
     from jaxpriv.designs.releases import certify_releases as certify_releases
     from jaxpriv.designs.result import Design as Design
     from jaxpriv.designs.result import DesignResult as DesignResult
+    from jaxpriv.designs.robust.families import Enclosure as Enclosure
+    from jaxpriv.designs.robust.families import StationaryFamily as StationaryFamily
+    from jaxpriv.designs.robust.result import LossUnderPrior as LossUnderPrior
+    from jaxpriv.designs.robust.result import RobustDesign as RobustDesign
+    from jaxpriv.designs.robust.verb import design_robust as design_robust
+    from jaxpriv.designs.sensitivity import optimal_cost as optimal_cost
+    from jaxpriv.designs.sensitivity import optimal_loss as optimal_loss
+    from jaxpriv.designs.sensitivity import optimal_noise as optimal_noise
     from jaxpriv.designs.spectral import least_loss as least_loss
     from jaxpriv.designs.spectral import least_loss_noise as least_loss_noise
     from jaxpriv.designs.spectral import least_trace as least_trace
@@ -71,7 +103,9 @@ if _TYPE_CHECKING:
     from jaxpriv.mechanisms.grid_release import SimulatedRelease as SimulatedRelease
     from jaxpriv.priors import kernels as kernels
     from jaxpriv.priors.gaussian import GaussianPrior as GaussianPrior
+    from jaxpriv.priors.linear_system import LinearSystemPrior as LinearSystemPrior
     from jaxpriv.priors.process import ProcessPrior as ProcessPrior
+    from jaxpriv.priors.state_space import LinearSystem as LinearSystem
     from jaxpriv.secrets.conditional import conditional as conditional
     from jaxpriv.secrets.external import ExternalSecret as ExternalSecret
     from jaxpriv.secrets.external import linear_query as linear_query
@@ -79,15 +113,25 @@ if _TYPE_CHECKING:
     from jaxpriv.secrets.secret import EveryPoint as EveryPoint
     from jaxpriv.secrets.secret import Secret as Secret
     from jaxpriv.secrets.unsampled import UnsampledSecret as UnsampledSecret
+    from jaxpriv.systems.certified import certify_system as certify_system
 
 
 _HOME = {
+    "aggregation": "jaxpriv",
+    "AggregationNode": "jaxpriv.aggregation.node",
+    "audit": "jaxpriv.designs.audit.verb",
+    "Audit": "jaxpriv.designs.audit.table",
+    "AuditRow": "jaxpriv.designs.audit.table",
     "AxesDesign": "jaxpriv.designs.axes",
     "baselines": "jaxpriv",
     "Certificate": "jaxpriv.certificates.verb",
     "CertificateError": "jaxpriv.errors",
     "certify": "jaxpriv.designs.certified",
+    "certify_leakage": "jaxpriv.designs.certified_leakage",
     "certify_releases": "jaxpriv.designs.releases",
+    "certify_system": "jaxpriv.systems.certified",
+    "certify_trace_leakage": "jaxpriv.designs.certified_leakage",
+    "channels": "jaxpriv",
     "cip_floor": "jaxpriv.floors.cip",
     "cip_loss": "jaxpriv.losses.cip",
     "clip_budget": "jaxpriv.designs.majorant.budget",
@@ -96,10 +140,15 @@ _HOME = {
     "dense_stack": "jaxpriv.designs.majorant.stack",
     "design": "jaxpriv.designs.design",
     "Design": "jaxpriv.designs.result",
+    "design_aggregation": "jaxpriv.aggregation.design",
     "design_axes": "jaxpriv.designs.axes",
+    "design_leakage": "jaxpriv.designs.leakage.verb",
+    "design_robust": "jaxpriv.designs.robust.verb",
     "DesignResult": "jaxpriv.designs.result",
     "dimension_sum": "jaxpriv.losses.composition",
     "direct_and_inferential": "jaxpriv.losses.cip",
+    "distribution": "jaxpriv",
+    "Enclosure": "jaxpriv.designs.robust.families",
     "EveryPoint": "jaxpriv.secrets.secret",
     "ExternalSecret": "jaxpriv.secrets.external",
     "fit": "jaxpriv.fitting.fit",
@@ -118,7 +167,13 @@ _HOME = {
     "JaxprivError": "jaxpriv.errors",
     "kernels": "jaxpriv.priors",
     "kl_gaussian": "jaxpriv.losses.renyi",
+    "leakage_floor": "jaxpriv.designs.leakage.lmi",
+    "leakage_lmi_noise": "jaxpriv.designs.leakage.lmi",
+    "leakage_lmi_noise_linear": "jaxpriv.designs.leakage.lmi",
+    "LeakageBound": "jaxpriv.certificates.leakage",
+    "LeakageDesign": "jaxpriv.designs.leakage.verb",
     "least_above_two": "jaxpriv.designs.two_floors",
+    "least_leakage_noise": "jaxpriv.designs.leakage.water_filling",
     "least_loss": "jaxpriv.designs.spectral",
     "least_loss_block": "jaxpriv.designs.block",
     "least_loss_noise": "jaxpriv.designs.spectral",
@@ -127,13 +182,22 @@ _HOME = {
     "least_trace_noise": "jaxpriv.designs.spectral",
     "linear_query": "jaxpriv.secrets.external",
     "LinearSecret": "jaxpriv.secrets.linear",
+    "LinearSystem": "jaxpriv.priors.state_space",
+    "LinearSystemPrior": "jaxpriv.priors.linear_system",
     "loss_given": "jaxpriv.losses.side_information",
+    "LossUnderPrior": "jaxpriv.designs.robust.result",
     "low_rank_stack": "jaxpriv.designs.majorant.stack",
+    "minimum_error_release": "jaxpriv.designs.leakage.min_mse",
+    "MinimumErrorRelease": "jaxpriv.designs.leakage.min_mse",
     "misspecified_bound": "jaxpriv.losses.misspecified",
     "misspecified_loss": "jaxpriv.losses.misspecified",
     "mu_squared": "jaxpriv.losses.cip",
     "mu_squared_of_gain": "jaxpriv.losses.compound",
     "odds_bound": "jaxpriv.losses.odds",
+    "optimal_cost": "jaxpriv.designs.sensitivity",
+    "optimal_loss": "jaxpriv.designs.sensitivity",
+    "optimal_noise": "jaxpriv.designs.sensitivity",
+    "pml": "jaxpriv",
     "posterior": "jaxpriv.losses.precision_gain",
     "precision_gain": "jaxpriv.losses.precision_gain",
     "prior_set": "jaxpriv.fitting.robust",
@@ -144,17 +208,23 @@ _HOME = {
     "renyi_discrete": "jaxpriv.losses.renyi",
     "renyi_equal_covariance": "jaxpriv.losses.renyi",
     "renyi_gaussian": "jaxpriv.losses.renyi",
+    "RobustDesign": "jaxpriv.designs.robust.result",
     "Secret": "jaxpriv.secrets.secret",
+    "secret_leakage_floor": "jaxpriv.designs.leakage.lmi",
     "SensitivityEllipsoid": "jaxpriv.floors.requirements",
     "several_traces": "jaxpriv.losses.composition",
     "SideInformation": "jaxpriv.floors.requirements",
     "SimulatedRelease": "jaxpriv.mechanisms.grid_release",
+    "StationaryFamily": "jaxpriv.designs.robust.families",
+    "suppressed": "jaxpriv.designs.leakage.suppression",
+    "SuppressedGaussian": "jaxpriv.designs.leakage.suppression",
+    "systems": "jaxpriv",
     "target_loss": "jaxpriv.floors.cip",
     "UnsampledSecret": "jaxpriv.secrets.unsampled",
     "version": "importlib.metadata",
 }
 
-_MODULES = ("baselines", "kernels")
+_MODULES = ("aggregation", "baselines", "channels", "distribution", "kernels", "pml", "systems")
 
 __version__ = _version("jaxpriv")
 

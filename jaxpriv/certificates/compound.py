@@ -7,6 +7,7 @@ Everything is in the secret's scaled coordinates: variance V, posterior P = V - 
 
 by a congruence with diag(I, V^-1) and a Schur complement. The upper bound is the smallest t tried that passes a
 verified test; the lower bound exhibits vectors: for z = V b and any c,  `z'(P^-1 - V^-1) z >= 2 c'z - c'P c - b'V b`.
+For the product of balls E^-1 is replaced by any diagonal that is constant within each time (`product.py`).
 (Derived here; proof in docs/design.md.)
 """
 
@@ -17,9 +18,18 @@ from fractions import Fraction
 
 import numpy as np
 
-from jaxpriv.certificates.arithmetic import ROUNDED, SMALLEST, UNIT_ROUNDOFF, fraction_down, norm_up, power_of_two
+from jaxpriv.certificates.arithmetic import (
+    ROUNDED,
+    SMALLEST,
+    UNIT_ROUNDOFF,
+    fraction_down,
+    fraction_up,
+    norm_up,
+    power_of_two,
+)
 from jaxpriv.certificates.definiteness import accurate_margin_of
 from jaxpriv.certificates.doubledouble import accumulate, cholesky, multiply
+from jaxpriv.certificates.product import farthest_pair, least_diagonal
 from jaxpriv.certificates.products import left_factor, product, right_factor
 from jaxpriv.certificates.proposals import trtri
 
@@ -37,12 +47,15 @@ def compound_bounds(
     radius: np.ndarray,
     tails: np.ndarray,
     unit: np.ndarray,
+    times: np.ndarray | None = None,
 ) -> tuple[float, float]:
     """`(upper, lower)` of the loss, `(inf, 0)` where nothing could be verified.
 
     `own`, `own_radius`, `hi`, `lo`, `radius` have shape (k, k), `tails` and `unit` (the diagonal of E) shape (k,):
     Q is `hi + lo` within `radius`, plus a Gram matrix with entries at most `tails_i tails_j`; V is `own` within
-    `own_radius`.
+    `own_radius`. With `times` (k,), the time 0..s-1 of each coordinate, the bounds are of the product of balls: the
+    upper one of the least sum of d over D = diag(d_time) above M = E (P^-1 - V^-1) E, the lower one of z'M z for some z
+    of at most unit length at each time.
     """
     if not all(np.all(np.isfinite(array)) for array in (own, hi, lo, radius, tails)):
         return math.inf, 0.0
@@ -50,15 +63,30 @@ def compound_bounds(
     radius = (radius + rounding) * ROUNDED + SMALLEST
     basis = _whitening(own)
     total = (radius + np.outer(tails, tails)) * ROUNDED
-    inequality = _Inequality(own, own_radius, posterior_hi, posterior_lo, total, unit, basis)
-    estimate, image, solved = inequality.propose()
+    inequality = _Inequality(own, own_radius, posterior_hi, posterior_lo, total, 1 / unit, basis)
+    gain = inequality.gain()
+    if not np.all(np.isfinite(gain)):
+        return math.inf, 0.0
+    estimate, direction = _top(gain)
+    if times is not None:
+        direction = farthest_pair(gain, times)
+    image, solved = inequality.propose(unit * direction)
     if not (np.all(np.isfinite(solved)) and np.all(np.isfinite(image))):
         return math.inf, 0.0
-    lower = _exhibited(own, own_radius, posterior_hi, posterior_lo, radius, image, solved, unit)
-    base = lower if lower > 0 else estimate
-    if not 0 < base < math.inf:
-        base = norm_up(hi)
-    return _passing(inequality, base), lower
+    lower = _exhibited(own, own_radius, posterior_hi, posterior_lo, radius, image, solved, 1 / unit, times)
+    if times is None:
+        base = lower if lower > 0 else estimate
+        return _passing(inequality, base if 0 < base < math.inf else norm_up(hi)), lower
+    spread = np.sqrt(least_diagonal(gain, times))
+    shaped = _Inequality(own, own_radius, posterior_hi, posterior_lo, total, spread[times] / unit, basis)
+    height = sum((Fraction(x) ** 2 for x in spread.tolist()), Fraction(0))
+    upper = _passing(shaped, 1.0)
+    return (fraction_up(Fraction(upper) * height) if math.isfinite(upper) else math.inf), lower
+
+
+def _top(matrix: np.ndarray) -> tuple[float, np.ndarray]:
+    values, vectors = np.linalg.eigh(matrix)
+    return float(values[-1]), vectors[:, -1]
 
 
 def _whitening(own: np.ndarray) -> np.ndarray:
@@ -79,9 +107,13 @@ def _exhibited(
     radius: np.ndarray,
     image: np.ndarray,
     solved: np.ndarray,
-    unit: np.ndarray,
+    spread: np.ndarray,
+    times: np.ndarray | None,
 ) -> float:
-    """Lower bound from the vectors b = `image` and c = `solved`, in exact rational arithmetic."""
+    """Lower bound from the vectors b = `image` and c = `solved`, in exact rational arithmetic.
+
+    `spread` (k,) is E^-1. The length of z is its Euclidean one, or with `times` the largest at any time.
+    """
     b = [Fraction(x) for x in image.tolist()]
     c = [Fraction(x) for x in solved.tolist()]
     matrix = _fractions(own)
@@ -94,10 +126,11 @@ def _exhibited(
     absolute_b, absolute_c = np.abs(image), np.abs(solved)
     wander = own_radius @ absolute_b * ROUNDED
     slack = float((2 * absolute_c + absolute_b) @ wander + absolute_c @ radius @ absolute_c) * ROUNDED
-    length = sum(
-        ((abs(v) + Fraction(w)) / Fraction(e)) ** 2
-        for v, w, e in zip(towards, wander.tolist(), unit.tolist(), strict=True)
-    )
+    lengths: dict[int, Fraction] = {}
+    labels = [0] * len(towards) if times is None else times.tolist()
+    for v, w, e, time in zip(towards, wander.tolist(), spread.tolist(), labels, strict=True):
+        lengths[time] = lengths.get(time, Fraction(0)) + ((abs(v) + Fraction(w)) * Fraction(e)) ** 2
+    length = max(lengths.values())
     if not (math.isfinite(slack) and length > 0):
         return 0.0
     return max(fraction_down((gain - Fraction(slack)) / length), 0.0)
@@ -113,10 +146,11 @@ class _Inequality:
         posterior_hi: np.ndarray,
         posterior_lo: np.ndarray,
         radius: np.ndarray,
-        unit: np.ndarray,
+        spread: np.ndarray,
         basis: np.ndarray,
     ):
-        self.unit, self.basis = unit, basis
+        """`spread` (k,) is the diagonal S in W = V S^2 V; any positive float64 numbers."""
+        self.spread, self.basis = spread, basis
         # An uncertain V is replaced by the larger V + ||radius|| I: P^-1 - V^-1 can only grow.
         wide = np.diag(np.full(own.shape[0], norm_up(own_radius) if np.any(own_radius) else 0.0))
         own_hi, own_lo, own_error = accumulate([own, wide])
@@ -124,10 +158,9 @@ class _Inequality:
         self.posterior = self._sandwich(posterior_hi, posterior_lo, np.zeros_like(own))
         absolute = np.abs(basis)
         self.radius = absolute.T @ radius @ absolute * ROUNDED
-        rows_hi, rows_lo, rows_error = product(
-            left_factor(own_hi / unit[:, None], own_lo / unit[:, None]), right_factor(basis)
-        )
-        rows_error = rows_error + own_error / unit[:, None] @ absolute * ROUNDED
+        spread_hi, spread_lo, spread_error = multiply(own_hi, own_lo, np.broadcast_to(spread[:, None], own_hi.shape))
+        rows_hi, rows_lo, rows_error = product(left_factor(spread_hi, spread_lo), right_factor(basis))
+        rows_error = rows_error + (own_error * spread[:, None] + spread_error) @ absolute * ROUNDED + SMALLEST
         square_hi, square_lo, error = product(left_factor(rows_hi.T, rows_lo.T), right_factor(rows_hi, rows_lo))
         reach = rows_error.T @ (2 * np.abs(rows_hi) + rows_error)
         self.square = square_hi, square_lo, error + (reach + reach.T) * ROUNDED
@@ -138,23 +171,29 @@ class _Inequality:
         full_hi, full_lo, second = product(left_factor(half_hi, half_lo), right_factor(self.basis))
         return full_hi, full_lo, (second + (first + absolute.T @ error) @ absolute) * ROUNDED
 
-    def propose(self) -> tuple[float, np.ndarray, np.ndarray]:
-        """Proposals: the loss, and `b = V^-1 z`, `c = P^-1 z` for the top eigenvector z."""
-        quadratic, posterior, posterior_low = self.quadratic[0], self.posterior[0], self.posterior[1]
+    def gain(self) -> np.ndarray:
+        """An estimate of S^-1 (P^-1 - V^-1) S^-1, (k, k); NaN where a solve failed."""
+        quadratic, posterior = self.quadratic[0], self.posterior[0]
         try:
             gain = quadratic + quadratic @ np.linalg.solve(posterior, quadratic)
-            spread = self.unit[:, None] * self.basis
-            gain = spread @ gain @ spread.T
-            values, vectors = np.linalg.eigh((gain + gain.T) / 2)
-            inner = spread.T @ vectors[:, -1:]
+        except np.linalg.LinAlgError:
+            return np.full_like(quadratic, np.nan)
+        rows = self.basis / self.spread[:, None]
+        gain = rows @ gain @ rows.T
+        return (gain + gain.T) / 2
+
+    def propose(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Proposals `b = V^-1 z`, `c = P^-1 z` (k,)."""
+        quadratic, posterior, posterior_low = self.quadratic[0], self.posterior[0], self.posterior[1]
+        try:
+            inner = self.basis.T @ z
             target = quadratic @ inner
             step = np.linalg.solve(posterior, target)
-            again, again_low, _ = product(left_factor(posterior, posterior_low), right_factor(step))
-            step = step + np.linalg.solve(posterior, target - again - again_low)
+            again, again_low, _ = product(left_factor(posterior, posterior_low), right_factor(step[:, None]))
+            step = step + np.linalg.solve(posterior, target - again[:, 0] - again_low[:, 0])
         except np.linalg.LinAlgError:
-            nothing = np.full(self.unit.shape, np.nan)
-            return math.nan, nothing, nothing
-        return float(values[-1]), (self.basis @ inner)[:, 0], (self.basis @ (inner + step))[:, 0]
+            return np.full(z.shape, np.nan), np.full(z.shape, np.nan)
+        return self.basis @ inner, self.basis @ (inner + step)
 
     def __call__(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         t = t[:, None, None]

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from jaxpriv.certificates.arithmetic import (
     UNIT_ROUNDOFF,
     down,
     float64_array,
+    fraction_down,
+    fraction_up,
     power_of_two,
     require_arithmetic,
     safely_positive,
@@ -67,6 +70,7 @@ def loss_bounds(
     covariance_radius: Any = None,
     cross_radius: Any = None,
     variance_radius: Any = None,
+    times: Sequence[np.ndarray | None] | None = None,
 ) -> list[LossBound]:
     """Bounds of the loss of each secret under noise of covariance `factor @ factor.T + floor_variance I`.
 
@@ -74,6 +78,8 @@ def loss_bounds(
     trace with the secret and the secret's own. The loss is `lambda_max(variance^-1 Q P^-1)`. The arrays are taken to be
     exact, unless radii are given: numbers, arrays, or (for the last two) lists of one for each joint, bounding each
     entry of the difference between the true and the given joint covariance; the bounds then hold for all of them.
+    `times` gives, for each joint, the time 0..s-1 of each of its k coordinates; where it is not None the bounds are of
+    the product of balls instead: of the least mean of d over diagonals D = diag(d_time) above the precision gain.
     Raises InputError for arrays that are not finite, of the wrong shape, or not symmetric; numerical trouble never
     raises, it gives `inf` and 0. Theorem 3.4 of Meehan & Chaudhuri (AISTATS 2021) turns a loss into a privacy level;
     the bounds are derived here (proof in docs/design.md).
@@ -115,7 +121,8 @@ def loss_bounds(
                 bounds[i] = bound
         for i, (cross, own) in enumerate(checked):
             if own.shape[0] > 1 and valid[i]:
-                bounds[i] = _compound(release, cross, own, None if radii is None else radii[i])
+                labels = None if times is None else times[i]
+                bounds[i] = _compound(release, cross, own, None if radii is None else radii[i], labels)
     return bounds
 
 
@@ -185,7 +192,9 @@ def _basic(
     return [_scalar_bound(*map(float, column)) for column in columns]
 
 
-def _compound(release: Release, cross: np.ndarray, own: np.ndarray, radii: tuple | None) -> LossBound:
+def _compound(
+    release: Release, cross: np.ndarray, own: np.ndarray, radii: tuple | None, times: np.ndarray | None = None
+) -> LossBound:
     """One secret of several dimensions: the matrix Q, then the smallest t that passes a matrix inequality."""
     unit = power_of_two(np.diagonal(own))
     both = np.outer(unit, unit)
@@ -203,7 +212,13 @@ def _compound(release: Release, cross: np.ndarray, own: np.ndarray, radii: tuple
         full[pairs] = values
         full.T[pairs] = values
     base = float(np.max(unit))
-    upper, lower = compound_bounds(own, own_radius, hi, lo, radius, quadratic.tails, unit / base)
+    several = times is not None and int(np.max(times)) > 0
+    labels = times if several else None
+    upper, lower = compound_bounds(own, own_radius, hi, lo, radius, quadratic.tails, unit / base, labels)
+    if labels is not None:
+        count = int(np.max(labels)) + 1
+        upper = fraction_up(Fraction(upper) / count) if math.isfinite(upper) else upper
+        lower = fraction_down(Fraction(lower) / count)
     return LossBound(scale_up(upper, base), scale_down(lower, base))
 
 

@@ -3,7 +3,8 @@
 Noise is any `G >= floor_variance I` of cost `tr(W G)`. With the trial vectors of `trials`, `Q` the sum of their `u u'`
 and r the largest eigenvalue of `W^-1/2 Q W^-1/2`, the noise above the floor, K, has `tr(K Q) <= r tr(W K)`. For
 mechanisms of a restricted structure r is smaller: "block" (independent noise of one variance on the secret's
-coordinates, nothing across) `max(tr Q_SS / tr W_SS, r_UU)`; "diagonal" `max_i Q_ii / W_ii`.
+coordinates, nothing across) `max(tr Q_SS / tr W_SS, r_UU)`; "diagonal" `max_i Q_ii / W_ii`; "banded" the largest r of
+the windows of bandwidth + 1 coordinates.
 """
 
 from __future__ import annotations
@@ -101,11 +102,18 @@ def majorant_lower_bound(
     weights: Any = None,
     *,
     fixed: Sequence[tuple[Any, Any]] = (),
+    structure: str = "joint",
+    indices: Sequence[int] | None = None,
+    bandwidth: int | None = None,
+    times: Sequence[np.ndarray | None] | None = None,
 ) -> float:
     """As `cost_lower_bound`, from the dual variables of the least-trace majorant: Z_j (n, l), `Y_j = Z_j Z_j' / s`.
 
     The floors `F_j = H_j (S_j + I / t_j) H_j' - Sigma_j` (t_j the targets) are never formed, and the scale s that makes
     the sum of the Y_j at most the identity is verified inside. `fixed` adds floors `U U'`: pairs (U (n, q), Z (n, l)).
+    For noise of a restricted `structure` only its steepness is (`steepest`). `times` gives, for each joint, the time of
+    each of its coordinates; where it is not None the requirement is that of the product of balls, H D^-1 H' in place of
+    H H' / t_j for some D = diag(d_time) with a mean of d of at most t_j, and the bound holds whatever the D.
     """
     require_arithmetic()
     entries = _listed(joints)
@@ -119,20 +127,29 @@ def majorant_lower_bound(
     scales = _targets(targets, len(problems))
     weights = check_weights(weights, size)
     floor, spent = _floor(floor_variance, weights, size)
+    labels = [None] * len(problems) if times is None else list(times)
     trials = []
-    for (prior, cross, variance, dual), scale in zip(problems, scales, strict=True):
+    for (prior, cross, variance, dual), scale, label in zip(problems, scales, labels, strict=True):
         if dual.ndim != 2 or dual.shape[0] != size:
             raise InputError(f"each Z must have shape ({size}, l); one has shape {dual.shape}.")
         try:
             w = np.linalg.solve(variance, cross.T @ dual)
-            b = np.linalg.solve(variance, w) / float(scale)
+            b = np.linalg.solve(variance, _relaxed(w, label)) / float(scale)
         except np.linalg.LinAlgError:
             return fraction_down(spent)
-        trials.append((evaluate(prior, cross, variance, dual, b, w), scale))
+        trials.append((evaluate(prior, cross, variance, dual, b, w, label), scale))
     trial = _sum_trials(trials)
     for i, (root, dual) in enumerate(fixed):
         trial = _with_fixed(trial, float64_array(root, f"fixed[{i}] U"), float64_array(dual, f"fixed[{i}] Z"))
-    return _cost(trial, floor, spent, "joint", weights, None, scalable=False)
+    return _cost(trial, floor, spent, structure, weights, indices, scalable=False, bandwidth=bandwidth)
+
+
+def _relaxed(image: np.ndarray, times: np.ndarray | None) -> np.ndarray:
+    """D^-1 H'Z for the D with a mean of 1 that is cheapest against Z: d proportional to the norms of its rows."""
+    if times is None or np.max(times) == 0:
+        return image
+    norms = np.sqrt(np.bincount(times, np.sum(image * image, axis=1)))
+    return image * np.divide(np.mean(norms), norms, out=np.zeros_like(norms), where=norms > 0)[times][:, None]
 
 
 def _with_fixed(trial: Trial | None, root: np.ndarray, dual: np.ndarray) -> Trial | None:
@@ -162,10 +179,11 @@ def _cost(
     indices: Sequence[int] | None,
     *,
     scalable: bool,
+    bandwidth: int | None = None,
 ) -> float:
     if trial is None or trial.length <= 0:
         return fraction_down(spent)
-    steep = steepest(trial.columns, structure, weights, indices)
+    steep = steepest(trial.columns, structure, weights, indices, bandwidth)
     if not 0 < steep < np.inf or trial.linear <= 0:
         return fraction_down(spent)
     # Scaling the u against the b is free: the best scale turns `linear - length` into the larger linear^2/(4 length).

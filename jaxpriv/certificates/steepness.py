@@ -1,4 +1,10 @@
-"""How much trial directions can gain from noise of a given cost: `max tr(K Q) / tr(W K)` over noise of a structure."""
+"""How much trial directions can gain from noise of a given cost: `max tr(K Q) / tr(W K)` over noise of a structure.
+
+Banded noise of bandwidth p is K = L L' with L lower triangular and `L_ij = 0` for i > j + p; these K are exactly the
+positive semidefinite matrices with that band, a convex set. Column j of L lives on the window j..j+p, so
+`tr(K Q) = sum_j l_j' Q l_j` is at most the largest of the windows' own ratios times `tr(W K)`, and one column attains
+it. Diagonal noise is p = 0. (Derived here; proof in docs/design.md.)
+"""
 
 from __future__ import annotations
 
@@ -11,11 +17,20 @@ from jaxpriv.certificates.definiteness import largest_eigenvalue_upper, semidefi
 from jaxpriv.errors import InputError
 
 
-STRUCTURES = ("joint", "block", "diagonal")
+STRUCTURES = ("joint", "block", "diagonal", "banded")
 
 
-def steepest(columns: np.ndarray, structure: str, weights: np.ndarray | None, indices: Sequence[int] | None) -> float:
-    """Upper bound of `max tr(K Q) / tr(W K)` over positive semidefinite K of the structure, Q = columns columns'."""
+def steepest(
+    columns: np.ndarray,
+    structure: str,
+    weights: np.ndarray | None,
+    indices: Sequence[int] | None,
+    bandwidth: int | None = None,
+) -> float:
+    """Upper bound of `max tr(K Q) / tr(W K)` over positive semidefinite K of the structure, Q = columns columns'.
+
+    `indices`, the coordinates of equal independent noise, is for "block"; `bandwidth` for "banded".
+    """
     if structure not in STRUCTURES:
         raise InputError(f"structure must be one of {', '.join(STRUCTURES)}; it is {structure!r}.")
     full = weights is not None and weights.ndim == 2
@@ -23,6 +38,12 @@ def steepest(columns: np.ndarray, structure: str, weights: np.ndarray | None, in
         return np.inf
     if structure == "joint":
         return _largest(columns, weights)
+    if structure == "banded":
+        if bandwidth is None or bandwidth < 0:
+            raise InputError('structure "banded" needs a bandwidth of at least 0.')
+        width = bandwidth + 1
+        windows = [slice(start, start + width) for start in range(max(columns.shape[0] - bandwidth, 1))]
+        return max(_largest(columns[window], _inside(weights, window)) for window in windows)
     diagonal = np.ones(columns.shape[0]) if weights is None else np.diagonal(weights) if full else weights
     square = np.sum(columns * columns, axis=1) * (1 + gamma(columns.shape[1] + 4))
     with np.errstate(all="ignore"):
@@ -41,6 +62,12 @@ def steepest(columns: np.ndarray, structure: str, weights: np.ndarray | None, in
         return own
     rest = None if weights is None else weights[np.ix_(outside, outside)] if full else weights[outside]
     return max(own, _largest(columns[outside], rest))
+
+
+def _inside(weights: np.ndarray | None, window: slice) -> np.ndarray | None:
+    if weights is None:
+        return None
+    return weights[window, window] if weights.ndim == 2 else weights[window]
 
 
 def _largest(columns: np.ndarray, weights: np.ndarray | None) -> float:

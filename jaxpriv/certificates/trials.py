@@ -29,7 +29,8 @@ from jaxpriv.errors import InputError
 @dataclass(frozen=True)
 class Trial:
     """Sums over trial vectors: `linear` is at most the sum of `2 u'B b`, `curvature` at least that of the J terms,
-    `length` at least that of `|S b|^2` (times the target, where there is one); `columns` are the u (n, l)."""
+    `length` at least that of `|S b|^2` (times the target, where there is one), or for the product of balls the
+    number of times multiplied by the largest share of one time; `columns` are the u (n, l)."""
 
     linear: Fraction
     curvature: Fraction
@@ -38,9 +39,19 @@ class Trial:
 
 
 def evaluate(
-    covariance: np.ndarray, cross: np.ndarray, variance: np.ndarray, u: np.ndarray, b: np.ndarray, w: np.ndarray
+    covariance: np.ndarray,
+    cross: np.ndarray,
+    variance: np.ndarray,
+    u: np.ndarray,
+    b: np.ndarray,
+    w: np.ndarray,
+    times: np.ndarray | None = None,
 ) -> Trial | None:
-    """Both sides of (*) without the G term, summed over the columns of u (n, l), b, w (k, l); None if not finite."""
+    """Both sides of (*) without the G term, summed over the columns of u (n, l), b, w (k, l); None if not finite.
+
+    `times` (k,), the time 0..s-1 of each coordinate, asks for the length of the product of balls: where M is below
+    diag(d_time) with a mean of d of at most t, the sum of the z'M z is at most `t` times that length.
+    """
     if not semidefinite_pair(variance, None):
         return None
     with np.errstate(all="ignore"):
@@ -52,10 +63,13 @@ def evaluate(
     if linear is None or curvature is None or not np.all(np.isfinite(b)):
         return None
     rows = [[Fraction(x) for x in row] for row in variance.tolist()]
-    length = Fraction(0)
+    labels = [0] * len(rows) if times is None else times.tolist()
+    lengths = [Fraction(0)] * (max(labels) + 1)
     for column in b.T.tolist():
         exact = [Fraction(x) for x in column]
-        length += sum(sum(x * y for x, y in zip(row, exact, strict=True)) ** 2 for row in rows)
+        for time, row in zip(labels, rows, strict=True):
+            lengths[time] += sum(x * y for x, y in zip(row, exact, strict=True)) ** 2
+    length = len(lengths) * max(lengths)
     return Trial(2 * linear[0], curvature[1], length, u)
 
 

@@ -6,8 +6,11 @@ import importlib.metadata
 
 import typer
 
+from jaxpriv.cli.audit import audit
+from jaxpriv.cli.conceal import conceal
 from jaxpriv.cli.demo import demo
 from jaxpriv.cli.fit import fit
+from jaxpriv.cli.obfuscate import obfuscate
 from jaxpriv.cli.protect import protect
 from jaxpriv.cli.verify import verify
 
@@ -41,6 +44,9 @@ def common(
 app.command()(protect)
 app.command()(fit)
 app.command()(verify)
+app.command()(audit)
+app.command()(obfuscate)
+app.command()(conceal)
 app.command()(demo)
 
 

@@ -108,19 +108,20 @@ def _grid(report: Report, stored: MechanismFile, release: ReleaseFile) -> Check:
 
 
 def _certificates(report: Report, stored: MechanismFile) -> list[Certificate]:
-    secrets = [_secret(one, stored.time_us, report.plane_radius_m) for one in report.secrets]
+    secrets = [stated_secret(one, stored.time_us, report.plane_radius_m) for one in report.secrets]
     seconds = (stored.time_us - stored.time_us[0]) / 1e6
     found: list[Certificate] = []
     for axis, mechanism in zip(report.axes, stored.mechanisms, strict=True):
         if found and axis.priors == report.axes[0].priors and _equal(mechanism, stored.mechanisms[0]):
             found.append(found[0])
             continue
-        priors = [_prior(one).process_prior(seconds) for one in axis.priors]
+        priors = [stated_prior(one).process_prior(seconds) for one in axis.priors]
         found.append(certify(priors, secrets, mechanism, order=report.order))
     return found
 
 
-def _secret(record: SecretRecord, time_us: np.ndarray, radius: float) -> Secret | UnsampledSecret:
+def stated_secret(record: SecretRecord, time_us: np.ndarray, radius: float) -> Secret | UnsampledSecret:
+    """The secret that a report states, for a mechanism of the instants `time_us` (n,) and a radius in plane metres."""
     if record.together:
         return protected_secret([_fix(text, time_us) for text in record.together], 0.0, radius)
     if record.fix_time is not None:
@@ -146,7 +147,8 @@ def _fix(text: str, time_us: np.ndarray) -> int:
     return position
 
 
-def _prior(record: PriorRecord) -> PriorChoice:
+def stated_prior(record: PriorRecord) -> PriorChoice:
+    """The prior that a report states."""
     return PriorChoice(
         record.kernel, record.lengthscale_s, record.sd_m, record.nugget_m, record.period_s, source=record.source
     )

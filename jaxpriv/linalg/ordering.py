@@ -12,8 +12,7 @@ def after(x: Array, done: Array) -> Array:
     On CPUs the batched LAPACK kernels of jaxlib 0.10.2 hand their parts to the thread pool that runs them and wait:
     when as many of them run at once as the pool has threads, all wait for ever (stack of the hang: every worker in
     ParallelBatchMap). Any two factorisations without a path of data between them can meet, and under vmap every one is
-    batched, so in this package each waits for the one before. The comparison is not folded away, because it is false
-    for NaN.
+    batched, so each waits for the one before. The comparison is not folded away, because it is false for NaN.
     """
     first = jnp.ravel(done)[0]
     return jnp.where(first == first, x, jnp.nan)

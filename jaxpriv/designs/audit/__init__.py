@@ -1,0 +1,1 @@
+"""One Gaussian mechanism under every notion of privacy that the library knows."""

@@ -1,0 +1,1 @@
+"""Designs that withstand a continuous set of priors."""
