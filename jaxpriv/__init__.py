@@ -106,6 +106,23 @@ if _TYPE_CHECKING:
     from jaxpriv.priors.linear_system import LinearSystemPrior as LinearSystemPrior
     from jaxpriv.priors.process import ProcessPrior as ProcessPrior
     from jaxpriv.priors.state_space import LinearSystem as LinearSystem
+    from jaxpriv.searches.factors import LowRankFactor as LowRankFactor
+    from jaxpriv.searches.factors import MaskedFactor as MaskedFactor
+    from jaxpriv.searches.projections import Ball as Ball
+    from jaxpriv.searches.projections import Box as Box
+    from jaxpriv.searches.projections import L1Ball as L1Ball
+    from jaxpriv.searches.projections import NonNegative as NonNegative
+    from jaxpriv.searches.projections import Part as Part
+    from jaxpriv.searches.projections import Parts as Parts
+    from jaxpriv.searches.projections import Simplex as Simplex
+    from jaxpriv.searches.projections import Spectrahedron as Spectrahedron
+    from jaxpriv.searches.projections import TraceBudget as TraceBudget
+    from jaxpriv.searches.result import Search as Search
+    from jaxpriv.searches.result import SearchResult as SearchResult
+    from jaxpriv.searches.smoothing import Cooling as Cooling
+    from jaxpriv.searches.smoothing import worst_of as worst_of
+    from jaxpriv.searches.verb import search as search
+    from jaxpriv.searches.whitened import Eigenbasis as Eigenbasis
     from jaxpriv.secrets.conditional import conditional as conditional
     from jaxpriv.secrets.external import ExternalSecret as ExternalSecret
     from jaxpriv.secrets.external import linear_query as linear_query
@@ -123,7 +140,9 @@ _HOME = {
     "Audit": "jaxpriv.designs.audit.table",
     "AuditRow": "jaxpriv.designs.audit.table",
     "AxesDesign": "jaxpriv.designs.axes",
+    "Ball": "jaxpriv.searches.projections",
     "baselines": "jaxpriv",
+    "Box": "jaxpriv.searches.projections",
     "Certificate": "jaxpriv.certificates.verb",
     "CertificateError": "jaxpriv.errors",
     "certify": "jaxpriv.designs.certified",
@@ -137,6 +156,7 @@ _HOME = {
     "clip_budget": "jaxpriv.designs.majorant.budget",
     "clip_majorant": "jaxpriv.designs.majorant.clip",
     "conditional": "jaxpriv.secrets.conditional",
+    "Cooling": "jaxpriv.searches.smoothing",
     "dense_stack": "jaxpriv.designs.majorant.stack",
     "design": "jaxpriv.designs.design",
     "Design": "jaxpriv.designs.result",
@@ -148,6 +168,7 @@ _HOME = {
     "dimension_sum": "jaxpriv.losses.composition",
     "direct_and_inferential": "jaxpriv.losses.cip",
     "distribution": "jaxpriv",
+    "Eigenbasis": "jaxpriv.searches.whitened",
     "Enclosure": "jaxpriv.designs.robust.families",
     "EveryPoint": "jaxpriv.secrets.secret",
     "ExternalSecret": "jaxpriv.secrets.external",
@@ -167,6 +188,7 @@ _HOME = {
     "JaxprivError": "jaxpriv.errors",
     "kernels": "jaxpriv.priors",
     "kl_gaussian": "jaxpriv.losses.renyi",
+    "L1Ball": "jaxpriv.searches.projections",
     "leakage_floor": "jaxpriv.designs.leakage.lmi",
     "leakage_lmi_noise": "jaxpriv.designs.leakage.lmi",
     "leakage_lmi_noise_linear": "jaxpriv.designs.leakage.lmi",
@@ -187,16 +209,21 @@ _HOME = {
     "loss_given": "jaxpriv.losses.side_information",
     "LossUnderPrior": "jaxpriv.designs.robust.result",
     "low_rank_stack": "jaxpriv.designs.majorant.stack",
+    "LowRankFactor": "jaxpriv.searches.factors",
+    "MaskedFactor": "jaxpriv.searches.factors",
     "minimum_error_release": "jaxpriv.designs.leakage.min_mse",
     "MinimumErrorRelease": "jaxpriv.designs.leakage.min_mse",
     "misspecified_bound": "jaxpriv.losses.misspecified",
     "misspecified_loss": "jaxpriv.losses.misspecified",
     "mu_squared": "jaxpriv.losses.cip",
     "mu_squared_of_gain": "jaxpriv.losses.compound",
+    "NonNegative": "jaxpriv.searches.projections",
     "odds_bound": "jaxpriv.losses.odds",
     "optimal_cost": "jaxpriv.designs.sensitivity",
     "optimal_loss": "jaxpriv.designs.sensitivity",
     "optimal_noise": "jaxpriv.designs.sensitivity",
+    "Part": "jaxpriv.searches.projections",
+    "Parts": "jaxpriv.searches.projections",
     "pml": "jaxpriv",
     "posterior": "jaxpriv.losses.precision_gain",
     "precision_gain": "jaxpriv.losses.precision_gain",
@@ -209,19 +236,26 @@ _HOME = {
     "renyi_equal_covariance": "jaxpriv.losses.renyi",
     "renyi_gaussian": "jaxpriv.losses.renyi",
     "RobustDesign": "jaxpriv.designs.robust.result",
+    "search": "jaxpriv.searches.verb",
+    "Search": "jaxpriv.searches.result",
+    "SearchResult": "jaxpriv.searches.result",
     "Secret": "jaxpriv.secrets.secret",
     "secret_leakage_floor": "jaxpriv.designs.leakage.lmi",
     "SensitivityEllipsoid": "jaxpriv.floors.requirements",
     "several_traces": "jaxpriv.losses.composition",
     "SideInformation": "jaxpriv.floors.requirements",
+    "Simplex": "jaxpriv.searches.projections",
     "SimulatedRelease": "jaxpriv.mechanisms.grid_release",
+    "Spectrahedron": "jaxpriv.searches.projections",
     "StationaryFamily": "jaxpriv.designs.robust.families",
     "suppressed": "jaxpriv.designs.leakage.suppression",
     "SuppressedGaussian": "jaxpriv.designs.leakage.suppression",
     "systems": "jaxpriv",
     "target_loss": "jaxpriv.floors.cip",
+    "TraceBudget": "jaxpriv.searches.projections",
     "UnsampledSecret": "jaxpriv.secrets.unsampled",
     "version": "importlib.metadata",
+    "worst_of": "jaxpriv.searches.smoothing",
 }
 
 _MODULES = ("aggregation", "baselines", "channels", "distribution", "kernels", "pml", "systems")
