@@ -48,6 +48,10 @@ if _TYPE_CHECKING:
     from jaxpriv.designs.majorant.stack import dense_stack as dense_stack
     from jaxpriv.designs.majorant.stack import inference_stack as inference_stack
     from jaxpriv.designs.majorant.stack import low_rank_stack as low_rank_stack
+    from jaxpriv.designs.matrix_mechanism.dual import least_total_error as least_total_error
+    from jaxpriv.designs.matrix_mechanism.participations import Participations as Participations
+    from jaxpriv.designs.matrix_mechanism.result import MatrixMechanism as MatrixMechanism
+    from jaxpriv.designs.matrix_mechanism.verb import matrix_mechanism as matrix_mechanism
     from jaxpriv.designs.releases import certify_releases as certify_releases
     from jaxpriv.designs.result import Design as Design
     from jaxpriv.designs.result import DesignResult as DesignResult
@@ -199,6 +203,7 @@ _HOME = {
     "least_loss": "jaxpriv.designs.spectral",
     "least_loss_block": "jaxpriv.designs.block",
     "least_loss_noise": "jaxpriv.designs.spectral",
+    "least_total_error": "jaxpriv.designs.matrix_mechanism.dual",
     "least_trace": "jaxpriv.designs.spectral",
     "least_trace_block": "jaxpriv.designs.block",
     "least_trace_noise": "jaxpriv.designs.spectral",
@@ -211,6 +216,8 @@ _HOME = {
     "low_rank_stack": "jaxpriv.designs.majorant.stack",
     "LowRankFactor": "jaxpriv.searches.factors",
     "MaskedFactor": "jaxpriv.searches.factors",
+    "matrix_mechanism": "jaxpriv.designs.matrix_mechanism.verb",
+    "MatrixMechanism": "jaxpriv.designs.matrix_mechanism.result",
     "minimum_error_release": "jaxpriv.designs.leakage.min_mse",
     "MinimumErrorRelease": "jaxpriv.designs.leakage.min_mse",
     "misspecified_bound": "jaxpriv.losses.misspecified",
@@ -223,6 +230,7 @@ _HOME = {
     "optimal_loss": "jaxpriv.designs.sensitivity",
     "optimal_noise": "jaxpriv.designs.sensitivity",
     "Part": "jaxpriv.searches.projections",
+    "Participations": "jaxpriv.designs.matrix_mechanism.participations",
     "Parts": "jaxpriv.searches.projections",
     "pml": "jaxpriv",
     "posterior": "jaxpriv.losses.precision_gain",

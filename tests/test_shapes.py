@@ -9,7 +9,21 @@ from pathlib import Path
 import pytest
 
 
-LAYERS = ("linalg", "priors", "secrets", "mechanisms", "losses", "floors", "designs")
+LAYERS = (
+    "linalg",
+    "priors",
+    "secrets",
+    "mechanisms",
+    "losses",
+    "pml",
+    "systems",
+    "aggregation",
+    "channels",
+    "distribution",
+    "floors",
+    "searches",
+    "designs",
+)
 
 CODE = """
 import runpy, sys
