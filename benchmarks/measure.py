@@ -132,6 +132,8 @@ def machine() -> dict[str, Any]:
         "scs",
         "cvxopt",
         "jax-privacy",
+        "POT",
+        "ott-jax",
     )
     return {
         "processor": _processor(),

@@ -80,6 +80,7 @@ if _TYPE_CHECKING:
     from jaxpriv.floors.cip import cip_floor as cip_floor
     from jaxpriv.floors.cip import target_loss as target_loss
     from jaxpriv.floors.requirements import GeoIndistinguishability as GeoIndistinguishability
+    from jaxpriv.floors.requirements import SecretLeakage as SecretLeakage
     from jaxpriv.floors.requirements import SensitivityEllipsoid as SensitivityEllipsoid
     from jaxpriv.floors.requirements import SideInformation as SideInformation
     from jaxpriv.losses.cip import cip_loss as cip_loss
@@ -249,6 +250,7 @@ _HOME = {
     "SearchResult": "jaxpriv.searches.result",
     "Secret": "jaxpriv.secrets.secret",
     "secret_leakage_floor": "jaxpriv.designs.leakage.lmi",
+    "SecretLeakage": "jaxpriv.floors.requirements",
     "SensitivityEllipsoid": "jaxpriv.floors.requirements",
     "several_traces": "jaxpriv.losses.composition",
     "SideInformation": "jaxpriv.floors.requirements",

@@ -10,6 +10,7 @@ from jaxpriv.cli.audit import audit
 from jaxpriv.cli.conceal import conceal
 from jaxpriv.cli.demo import demo
 from jaxpriv.cli.fit import fit
+from jaxpriv.cli.inspect import inspect
 from jaxpriv.cli.obfuscate import obfuscate
 from jaxpriv.cli.protect import protect
 from jaxpriv.cli.verify import verify
@@ -42,6 +43,7 @@ def common(
 
 
 app.command()(protect)
+app.command()(inspect)
 app.command()(fit)
 app.command()(verify)
 app.command()(audit)

@@ -47,6 +47,7 @@ if _TYPE_CHECKING:
         distribution_level as distribution_level,
         point_level as point_level,
     )
+    from jaxpriv.distribution.redirected import entropic_mechanism as entropic_mechanism
     from jaxpriv.distribution.relations import (
         check_relation as check_relation,
         diameter as diameter,
@@ -56,6 +57,7 @@ if _TYPE_CHECKING:
         missing_mass as missing_mass,
         within as within,
     )
+    from jaxpriv.distribution.relaxed_search import dual_bound as dual_bound, searched_outputs as searched_outputs
     from jaxpriv.distribution.sinkhorn import (
         EntropicCoupling as EntropicCoupling,
         entropic_coupling as entropic_coupling,
@@ -96,7 +98,9 @@ _HOME = {
     "CouplingMechanism": "jaxpriv.distribution.coupling",
     "diameter": "jaxpriv.distribution.relations",
     "distribution_level": "jaxpriv.distribution.notions",
+    "dual_bound": "jaxpriv.distribution.relaxed_search",
     "entropic_coupling": "jaxpriv.distribution.sinkhorn",
+    "entropic_mechanism": "jaxpriv.distribution.redirected",
     "EntropicCoupling": "jaxpriv.distribution.sinkhorn",
     "estimated_level": "jaxpriv.distribution.estimated",
     "EstimatedLevel": "jaxpriv.distribution.estimated",
@@ -129,6 +133,7 @@ _HOME = {
     "RelaxedOutputs": "jaxpriv.distribution.targets",
     "renyi": "jaxpriv.distribution.divergences",
     "reverse_kl": "jaxpriv.distribution.divergences",
+    "searched_outputs": "jaxpriv.distribution.relaxed_search",
     "total_variation": "jaxpriv.distribution.divergences",
     "wasserstein": "jaxpriv.distribution.transport",
     "within": "jaxpriv.distribution.relations",

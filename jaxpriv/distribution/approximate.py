@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxpriv.distribution.coupling import CouplingMechanism, check_groups
+from jaxpriv.distribution.coupling import CouplingMechanism, check_groups, probabilities
 from jaxpriv.errors import InputError
 
 
@@ -114,7 +114,7 @@ def audit_coupling(mechanism: CouplingMechanism, true: Any = None) -> CouplingAu
                 actual_variation = max(actual_variation, 0.5 * float(np.sum(np.abs(outputs[s] - outputs[t]))))
     losses = np.array(
         [
-            float(np.sum((law[:, None] * np.asarray(one.matrix)) * mechanism.distance))
+            float(np.sum((law[:, None] * probabilities(one)) * mechanism.distance))
             for law, one in zip(laws, mechanism.channels, strict=True)
         ]
     )

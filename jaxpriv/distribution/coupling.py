@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -22,6 +23,7 @@ from jaxpriv.precision import double_precision
 
 
 Kind = Literal["cost", "minimax", "independent", "entropic"]
+_entropic = jax.jit(entropic_coupling, static_argnames=("tolerance", "max_steps"))
 _MARGIN = 1e-9  # total variation by which an entropic output law may miss the target
 
 
@@ -54,7 +56,12 @@ class CouplingMechanism:
     def outputs(self, true: Any = None) -> np.ndarray:
         """The laws of the output, (groups, m): under λ̂, or under the `true` distributions (groups, n)."""
         laws = self.known if true is None else check_groups(true, self.known.shape[1], len(self.known))
-        return np.stack([law @ np.asarray(one.matrix) for law, one in zip(laws, self.channels, strict=True)])
+        return np.stack([law @ probabilities(one) for law, one in zip(laws, self.channels, strict=True)])
+
+
+def probabilities(channel: Channel) -> np.ndarray:
+    """The channel's probabilities in float64 on the host, whatever the global precision is."""
+    return np.exp(np.asarray(channel.log_matrix, dtype=np.float64))
 
 
 def coupling_mechanism(
@@ -125,7 +132,7 @@ def _rows(law, mu, cost, kind: Kind, scale: float | None, s: int) -> np.ndarray:
         return np.repeat(mu[None], law.size, axis=0)
     if scale is not None:
         with double_precision():
-            found = entropic_coupling(jnp.asarray(cost), jnp.asarray(law), jnp.asarray(mu), scale)
+            found = _entropic(jnp.asarray(cost), jnp.asarray(law), jnp.asarray(mu), scale)
             if not float(found.error) <= _MARGIN:
                 raise CertificateError(
                     f"the entropic coupling of group {s} is {float(found.error):.2g} in total variation from the "

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from jaxpriv.distribution.coupling import CouplingMechanism
+from jaxpriv.distribution.coupling import CouplingMechanism, probabilities
 from jaxpriv.errors import InputError
 
 
@@ -72,12 +72,13 @@ def estimated_level(mechanism: CouplingMechanism, counts: Any, confidence: float
         raise InputError(f"counts have shape {lower.shape}; the mechanism has groups of shape {mechanism.known.shape}.")
     least, most = [], []
     for low, high, channel in zip(lower, upper, mechanism.channels, strict=True):
-        matrix = np.asarray(channel.matrix)
+        matrix = probabilities(channel)
         least.append(-_most(low, high, -matrix))
         most.append(_most(low, high, matrix))
     slack = 8.0 * (lower.shape[1] + 8) * 2.0**-53
     epsilon = variation = 0.0
     apart = _apart(mechanism.known, lower, upper)
+    aimed = mechanism.outputs()
     for s in range(len(lower)):
         for t in range(len(lower)):
             if s == t:
@@ -89,7 +90,8 @@ def estimated_level(mechanism: CouplingMechanism, counts: Any, confidence: float
                 epsilon = max(epsilon, float(np.max(np.log(most[s][has] / least[t][has]))) + slack)
             # Output by output no more than the intervals allow; in total no more than the inputs are away.
             by_output = float(np.sum(np.maximum(most[s] - least[t], 0.0)))
-            variation = max(variation, min(by_output, apart[s] + apart[t], 1.0))
+            already = 0.5 * float(np.sum(np.abs(aimed[s] - aimed[t])))
+            variation = max(variation, min(by_output, apart[s] + apart[t] + already + slack, 1.0))
     return EstimatedLevel(epsilon, variation, confidence, lower, upper)
 
 

@@ -143,7 +143,8 @@ def _checked(groups, distance, weights) -> tuple[np.ndarray, np.ndarray, np.ndar
     if variables > _LARGEST:
         raise InputError(
             f"{len(laws)} groups on {cost.shape[0]} × {cost.shape[1]} cells make a linear program of {variables:,} "
-            f"variables; the limit is {_LARGEST:,}. Merge cells, or use kind='entropic' with a target of your own."
+            f"variables; the limit is {_LARGEST:,}. Merge cells, use kind='entropic' with a target of your own, or "
+            "searched_outputs."
         )
     return cost, laws, share
 
@@ -162,19 +163,17 @@ def _solve(laws: np.ndarray, cost: np.ndarray, share: np.ndarray, budgets: np.nd
         for t in range(count):
             if s == t:
                 continue
-            if factors is None:
-                if t == s + 1:
-                    equal.append(block[s] - block[t])
-            elif factors[s, t] > 1.0:
-                unequal.append(block[s] - factors[s, t] * block[t])
-            elif s < t:
+            factor = 1.0 if factors is None else float(factors[s, t])
+            if factor > 1.0:
+                unequal.append(block[s] - factor * block[t])
+            elif t == s + 1 if factors is None else s < t:
                 equal.append(block[s] - block[t])
     a_eq = sparse.vstack(equal).tocsr()
-    b_eq = np.concatenate([(laws / laws.sum(axis=1, keepdims=True)).ravel(), np.zeros(a_eq.shape[0] - count * n)])
+    b_eq = np.concatenate([(laws / laws.sum(axis=1, keepdims=True)).ravel(), np.zeros(m * (len(equal) - 1))])
     solved = optimize.linprog(
         objective,
         A_ub=sparse.vstack(unequal).tocsr() if unequal else None,
-        b_ub=np.zeros(sum(one.shape[0] for one in unequal)) if unequal else None,
+        b_ub=np.zeros(m * len(unequal)) if unequal else None,
         A_eq=a_eq,
         b_eq=b_eq,
         bounds=(0, None),

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxpriv.errors import InputError
+from jaxpriv.floors.leakage import check_leakage_target, information_allowed
 from jaxpriv.losses.renyi import check_order
 from jaxpriv.secrets.linear import LinearSecret
 from jaxpriv.secrets.secret import Secret
@@ -144,4 +145,38 @@ class SideInformation(eqx.Module):
         self.epsilon, self.order = _positive(epsilon, "epsilon"), float(order)
 
 
-Requirement = GeoIndistinguishability | SensitivityEllipsoid | SideInformation
+class SecretLeakage(eqx.Module):
+    """Pointwise maximal leakage of a secret at most `epsilon`, except with probability `delta` over the output.
+
+    For one number of variance v exactly the loss (e^τ − 1)/v, τ = 2ε − q₁(δ); for several numbers the matrix inequality
+    of Theorem 3.6 of Liu, Kawano and Cao (arXiv:2511.10771), which suffices: Cov(T | release) ⪰ κ Cov(T). Both are
+    floors under each prior. Derived here; proof in docs/leakage_designs.md. δ is an average over the prior, and holds
+    for each secret by itself.
+
+    Args:
+        secret: its radius plays no part.
+        epsilon: nats; above half the χ² quantile of as many degrees as the secret has numbers.
+
+    Raises:
+        InputError: ε or δ out of range.
+        InfeasibleError: ε is not above half the quantile.
+    """
+
+    secret: Secret | LinearSecret
+    epsilon: float = eqx.field(static=True)
+    delta: float = eqx.field(static=True)
+    rank: int = eqx.field(static=True)
+
+    def __init__(self, secret: Secret | LinearSecret, *, epsilon: float, delta: float) -> None:
+        self.secret, self.rank = secret, int(secret.size)
+        self.epsilon, self.delta = check_leakage_target(epsilon, delta)
+        information_allowed(self.epsilon, self.delta, self.rank)
+
+    @property
+    def ratio(self) -> float:
+        """1/κ − 1, rounded down: the largest eigenvalue that Cov(T)^½ M Cov(T)^½ may have."""
+        allowed = information_allowed(self.epsilon, self.delta, self.rank)
+        return math.expm1(allowed / self.rank) * (1.0 - 2.0**-48)
+
+
+Requirement = GeoIndistinguishability | SensitivityEllipsoid | SideInformation | SecretLeakage

@@ -12,7 +12,8 @@ import numpy as np
 from jaxpriv.channels.channel import Channel
 from jaxpriv.channels.table import IntegerTable
 from jaxpriv.distribution.coupling import CouplingMechanism, Kind, coupling_mechanism
-from jaxpriv.distribution.estimated import estimated_level
+from jaxpriv.distribution.estimated import EstimatedLevel, estimated_level
+from jaxpriv.distribution.redirected import entropic_mechanism
 from jaxpriv.distribution.targets import barycentre
 from jaxpriv.errors import InputError
 from jaxpriv.jobs.checkins import read_checkins
@@ -23,6 +24,7 @@ from jaxpriv.jobs.conceal_report import ConcealReport
 from jaxpriv.jobs.output import check_output, output_folder
 from jaxpriv.jobs.released_checkins import write_applied, write_released
 from jaxpriv.plots.conceal import ConcealPicture, draw_conceal
+from jaxpriv.precision import double_precision
 
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -77,7 +79,10 @@ def conceal(
     progress(f"Choosing the target for {len(counted.names)} groups on {counted.places.size} places")
     aim = _target(counted, target, distances)
     progress("Coupling")
-    mechanism = coupling_mechanism(counted.laws, aim, distances, kind=kind, scale=scale_m)
+    if scale_m is None:
+        mechanism = coupling_mechanism(counted.laws, aim, distances, kind=kind)
+    else:
+        mechanism = entropic_mechanism(counted.laws, aim, distances, scale_m)
     tables = tuple(IntegerTable.from_channel(one) for one in _settled(mechanism))
     progress("Auditing")
     level, variation = exact_level(exact_outputs(counted, tables))
@@ -93,7 +98,7 @@ def conceal(
         ),
         level,
         variation,
-        estimated_level(drawn, counted.counts, confidence) if counted.whole else None,
+        _from_counts(drawn, counted, confidence, variation) if counted.whole else None,
         0 if applied is None else len(applied.positions),
         0 if applied is None or own is None else int(np.sum(counted.counts[own][applied.positions] == 0.0)),
         out,
@@ -145,13 +150,22 @@ def _settled(mechanism: CouplingMechanism) -> tuple[Channel, ...]:
     return tuple(Channel.from_matrix(one / one.sum(axis=1, keepdims=True)) for one in rows)
 
 
+def _from_counts(drawn: CouplingMechanism, counted: GroupCounts, confidence: float, variation: float) -> EstimatedLevel:
+    """The level from the counts, with what the tables' laws already differ by under the counts themselves."""
+    with double_precision():
+        found = estimated_level(drawn, counted.counts, confidence)
+    return replace(found, total_variation=min(found.total_variation + variation, 1.0))
+
+
 def _picture(counted: GroupCounts, drawn: CouplingMechanism, report: ConcealReport) -> ConcealPicture:
     moved = np.stack([np.sum(np.exp(one.log_matrix) * drawn.distance, axis=1) for one in drawn.channels])
+    with double_precision():
+        published = drawn.outputs().mean(axis=0)
     return ConcealPicture(
         np.asarray(counted.places.locations),
         counted.names,
         counted.laws,
         moved,
-        drawn.outputs().mean(axis=0),
+        published,
         f"{report.kind} coupling, target: {report.target}; dots grow with the share of visits",
     )

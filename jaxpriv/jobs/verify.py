@@ -12,7 +12,7 @@ from jaxpriv.report.verification import Check, Verification
 from jaxpriv.traces.files import read_trace, sanitised_text
 
 
-_KINDS = ("csv", "gpx", "plt")
+_KINDS = ("csv", "gpx", "plt", "geojson")
 # Half a unit of the seventh decimal, and what two versions of the projection may differ by (a tenth of a millimetre).
 _DEGREES = 0.5e-7 + 1e-9
 

@@ -24,7 +24,7 @@ _TERMS = 64
 def chi2_isf(delta: Scalar, rank: Rank) -> Float[Array, ""]:
     """q with P(χ²_l > q) = δ, l = `rank` degrees of freedom.
 
-    Relative error at most 5e-13 for l up to 1e6 and δ from 1e-300 to 0.99. Bisection within the bracket of Laurent and
+    Relative error at most 2e-12 for l up to 1e6 and δ from 1e-300 to 0.99. Bisection within the bracket of Laurent and
     Massart (Annals of Statistics, 2000, lemma 1), q ≤ l + 2√(l log 1/δ) + 2 log 1/δ; the derivative −1/density is that
     of the implicit function, and there is none in l. 0 for l = 0 and for δ ≥ 1, infinite for δ ≤ 0. Works under jit,
     vmap and grad. An estimate: `certificates.chi_square_quantile` gives an upper bound.

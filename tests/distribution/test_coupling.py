@@ -114,6 +114,7 @@ def test_gradients_of_the_value_are_the_potentials():
     assert small @ shift == pytest.approx(exact @ shift, abs=0.05)
 
 
+@pytest.mark.slow
 def test_entropic_zeros_and_batches():
     first, second = jnp.array([0.5, 0.5, 0.0]), jnp.array([0.0, 0.25, 0.75])
     found = entropic_coupling(LINE, first, second, 0.5)

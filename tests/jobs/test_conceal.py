@@ -6,6 +6,7 @@ import csv
 import json
 import math
 
+import jax
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -137,6 +138,16 @@ def test_shares_instead_of_counts(run, tmp_path):
     assert found.exit_code == 0 and "not whole" in found.output
     audit = json.loads((tmp_path / "out" / "share" / "audit.json").read_text())
     assert audit["from_counts"] is None and audit["level"] < 1e-9
+
+
+@pytest.mark.parametrize("flags", [("--target", "mean"), ("--target", "mean", "--kind", "entropic", "--scale", "1km")])
+def test_nothing_is_computed_in_single_precision(run, tmp_path, flags):
+    audits = []
+    for wide in (True, False):
+        with jax.enable_x64(wide):
+            assert run(*flags, "--force").exit_code == 0
+        audits.append(json.loads((tmp_path / "out" / "share" / "audit.json").read_text()))
+    assert audits[0] == audits[1] and audits[0]["level"] < 1e-9
 
 
 def test_three_groups_and_cells(run, tmp_path):

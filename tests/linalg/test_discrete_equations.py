@@ -73,6 +73,7 @@ def differences(function, arguments, tangents, step=1e-6):
     return (plus - minus) / (2 * step)
 
 
+@pytest.mark.slow
 def test_derivatives_forward_reverse_and_second():
     A, Q, C = system(3, 7, 0.9, 2)
     rng = np.random.default_rng(1)

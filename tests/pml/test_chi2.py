@@ -19,7 +19,7 @@ DELTAS = (1e-300, 1e-100, 1e-50, 1e-12, 1e-6, 1e-3, 0.01, 0.05, 0.5, 0.9, 0.99)
 def test_quantiles_agree_with_scipy(rank):
     found = jax.vmap(lambda delta: pml.chi2_isf(delta, rank))(jnp.array(DELTAS))
     # The incomplete gamma functions of JAX and of scipy agree to about 1e-12 in the tail for a million degrees.
-    np.testing.assert_allclose(found, chi2.isf(DELTAS, rank), rtol=5e-13)
+    np.testing.assert_allclose(found, chi2.isf(DELTAS, rank), rtol=2e-12)
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def slow(*values):
     ("name", "optimizer"),
     [
         ("ball", "lbfgs"),
-        ("ball", "momentum"),
+        slow("ball", "momentum"),
         slow("box", "lbfgs"),
         slow("free", "lbfgs"),
         slow("simplex", "lbfgs"),
@@ -190,6 +190,7 @@ def test_single_precision(optimizer):
     np.testing.assert_allclose(found.value, best, rtol=60 * 2.0**-24 if optimizer != "adam" else 1e-5)
 
 
+@pytest.mark.slow
 def test_only_the_free_part_moves():
     class Two(eqx.Module):
         first: jax.Array

@@ -35,6 +35,7 @@ def test_a_known_optimum_with_its_multipliers():
     assert np.all(np.isfinite(found.history[: found.steps])) and np.all(np.isnan(found.history[found.steps :]))
 
 
+@pytest.mark.slow
 def test_what_cannot_be_met_is_not_claimed():
     constraints = [NonNegative(), lambda x: jnp.sum(x) + 1.0]
     with pytest.raises(jp.InfeasibleError, match=r"violates a constraint by 1, more than the tolerance"):

@@ -88,6 +88,7 @@ def known():
     return jp.design(PRIOR, SECRETS, budget=BUDGET, floor_sd=FLOOR**0.5)
 
 
+@pytest.mark.slow
 def test_several_secrets_with_a_certificate(known):
     # ε at order 2 and radius 1 is the gain itself.
     found = search(

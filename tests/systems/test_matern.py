@@ -23,6 +23,7 @@ def test_same_covariance_as_the_kernel(kernel, step):
     assert np.allclose(found, expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_leakage_about_the_value_and_not_its_rate():
     system, noise = matern_system("matern32", 5.0, 2.0, 1.0), np.array([[0.5]])
     value = np.array([[1.0, 0.0]])

@@ -184,6 +184,7 @@ def test_gradients_batches_and_no_recompilation(names):
     assert np.allclose(many[0], ends[2], rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_scalar_designs_are_differentiable_and_ordered():
     a, Q = np.linspace(-0.98, 0.98, 41), np.full(41, 0.7)
     for budget in (1e-3, 0.5, 2.0, 12.0):

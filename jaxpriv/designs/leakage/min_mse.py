@@ -17,8 +17,8 @@ from scipy.stats import chi2
 
 from jaxpriv.certificates.arithmetic import symmetric_array
 from jaxpriv.certificates.release_leakage import release_leakage
-from jaxpriv.designs.leakage.targets import BUDGET_SHADING, check_leakage_target
 from jaxpriv.errors import CertificateError, InputError
+from jaxpriv.floors.leakage import BUDGET_SHADING, check_leakage_target
 
 
 @dataclass(frozen=True)

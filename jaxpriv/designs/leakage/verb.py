@@ -14,9 +14,9 @@ from jaxpriv.certificates.definiteness import smallest_eigenvalue_lower
 from jaxpriv.certificates.release_leakage import release_leakage
 from jaxpriv.designs.leakage.general import LeastNoise, least_noise_above
 from jaxpriv.designs.leakage.lmi import leakage_lmi_noise
-from jaxpriv.designs.leakage.targets import BUDGET_SHADING, information_allowed
 from jaxpriv.designs.leakage.water_filling import least_leakage_noise
 from jaxpriv.errors import CertificateError, InputError
+from jaxpriv.floors.leakage import BUDGET_SHADING, information_allowed
 from jaxpriv.precision import double_precision
 
 

@@ -181,6 +181,7 @@ def test_own_noise_and_floors(own, floor, weights, least):
     assert information(SIGNAL, found.noise + np.array(own)) <= BUDGET * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_commuting_own_noise_has_a_closed_form_that_the_search_confirms():
     signal, own = np.diag([4.0, 1.0, 0.5]), np.diag([0.1, 2.0, 0.05])
     closed = least_noise_above(signal, own, 1.5)
