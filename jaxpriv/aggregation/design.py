@@ -16,8 +16,8 @@ import numpy as np
 from jaxpriv.aggregation.closed_form import aggregation_node
 from jaxpriv.aggregation.listeners import exact_noise, listener_noise
 from jaxpriv.aggregation.node import AggregationNode
-from jaxpriv.designs.leakage.targets import BUDGET_SHADING, information_allowed
 from jaxpriv.errors import CertificateError, InfeasibleError, InputError
+from jaxpriv.floors.leakage import BUDGET_SHADING, information_allowed
 from jaxpriv.precision import double_precision
 from jaxpriv.priors.state_space import LinearSystem
 from jaxpriv.systems.certified import certify_system

@@ -10,8 +10,8 @@ import numpy as np
 
 from jaxpriv.aggregation.node import AggregationNode
 from jaxpriv.convex.solving import check_size, cvxpy, run
-from jaxpriv.designs.leakage.targets import information_allowed
 from jaxpriv.errors import InputError
+from jaxpriv.floors.leakage import information_allowed
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxpriv.certificates.verb import Certificate, certify as _certify
+from jaxpriv.certificates.verb import Bound, Certificate, certify as _certify
 from jaxpriv.mechanisms.gaussian import GaussianMechanism
 from jaxpriv.precision import double_precision
 from jaxpriv.priors.protocol import Prior
@@ -19,6 +19,7 @@ def certify(
     order: float = 2.0,
     *,
     prior_rtol: float = 0.0,
+    bound: Bound = "ball",
 ) -> Certificate:
     """Verify what a mechanism gives away about each secret under each prior, and what it costs.
 
@@ -32,6 +33,8 @@ def certify(
         order: Rényi order λ > 1 of the reported epsilon (nats).
         prior_rtol: relative error of the prior's entries that the bounds shall also cover (2⁻⁵⁰ covers the rounding of
             most kernels).
+        bound: how the worst pair of a secret of several times is bounded: "ball" (Theorem 3.4 of Meehan and Chaudhuri)
+            or "product", never more (Proposition 3 of docs/design.md).
 
     Raises:
         InputError: bad arguments, or a call inside jit, grad or vmap.
@@ -40,4 +43,4 @@ def certify(
     if isinstance(prior, Sequence):
         prior = list(prior)
     with double_precision():
-        return _certify(prior, secrets, mechanism, order, prior_rtol=prior_rtol)
+        return _certify(prior, secrets, mechanism, order, prior_rtol=prior_rtol, bound=bound)

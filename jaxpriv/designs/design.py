@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from jaxpriv.designs.every_point_verb import design_every_point, has_closed_form
 from jaxpriv.designs.many_floors import design_many
-from jaxpriv.designs.one_secret import design_one_secret
+from jaxpriv.designs.one_secret import design_one_secret, one_secret_has_closed_form
 from jaxpriv.designs.request import GAP_TOLERANCE, Request, check_request
 from jaxpriv.designs.result import Design, DesignResult
 from jaxpriv.errors import CertificateError, InfeasibleError, InputError
@@ -26,7 +26,10 @@ def design(
     budget: float | None = None,
     uncertainty: float | None = None,
     order: float = 2.0,
-    structure: Literal["joint", "block"] = "joint",
+    structure: Literal["joint", "block", "diagonal", "banded"] = "joint",
+    bandwidth: int | None = None,
+    bound: Literal["ball", "product"] = "ball",
+    method: Literal["spectral", "majorant", "gradient", "convex"] | None = None,
     weights: Any = None,
     requirements: Sequence[Requirement] = (),
     floor_sd: float | None = None,
@@ -48,12 +51,21 @@ def design(
         prior: what the adversary is assumed to believe, or several such beliefs: the promise holds for each.
         secret: what must stay uncertain; several are protected each, not jointly. `EveryPoint` stands for every time.
         order: Rényi order λ > 1. It enters only through ε/λ.
-        structure: "joint", any noise covariance; "block" (one secret, one prior), the published paper's: white noise
-            on the secret, independent of the noise on the rest (never less noise than "joint").
+        structure: "joint", any noise covariance; "diagonal", independent noise; "banded", correlated over at most
+            `bandwidth` steps; "block", the published paper's: white noise on the secrets' coordinates, independent of
+            the noise on the rest. Each is a convex family and its lower bound is for that family.
+        bandwidth: of "banded": the number of subdiagonals of the covariance, which are those of its Cholesky factor.
+        bound: how the worst pair of a secret of several times is bounded, in the target and in what is reported:
+            "ball", Theorem 3.4 of Meehan and Chaudhuri (AISTATS 2021); "product", never more (docs/design.md), with
+            one number d for each time that is optimised together with the noise. The same for secrets of one time.
+        method: None chooses. "spectral": the closed form for one secret under one prior. "majorant": all requirements
+            as floors, by their dual ("joint") or by Newton's method on the structure's numbers. "gradient": projected
+            gradients over Cholesky factors, slower, a check of the others. "convex": a cone program by CVXPY, for
+            small problems (`pip install "jaxpriv[convex]"`). All are certified alike.
         weights: W of the error tr(W G): (n,) positive, or (n, n) positive definite. The default weighs all
             coordinates alike.
         requirements: what the noise must satisfy besides, at heights that a budget does not scale
-            (`GeoIndistinguishability`, `SensitivityEllipsoid`, `SideInformation`).
+            (`GeoIndistinguishability`, `SensitivityEllipsoid`, `SideInformation`, `SecretLeakage`).
         floor_sd: standard deviation of the independent noise that every coordinate gets at least, in units of the
             trace. The default is max(2 resolution, 1e-4 sqrt(cost/n)), which costs 1e-8 of the noise. With 0 the
             noise has low rank, `release` refuses it, and `epsilon` may be infinite.
@@ -63,12 +75,11 @@ def design(
         throw: raise when nothing certified can be returned; otherwise return it with its `result`.
 
     Returns:
-        A `Design`. Its `epsilon` is certified by Theorem 3.4 of Meehan and Chaudhuri (AISTATS 2021) with the precision
-        gain of any noise, never below the true loss; for a target, at most the target. `stats` says which method was
-        used and why.
+        A `Design`. Its `epsilon` is certified under `bound` with the precision gain of any noise, never below the true
+        loss; for a target, at most the target. `stats` says which method was used and why.
 
     Raises:
-        InputError: an argument is wrong.
+        InputError: an argument is wrong, or the method does not apply; the message says what it applies to.
         InfeasibleError: the budget is not above what the floor and the requirements cost, or a prior is already more
             certain than `uncertainty`; the message and `smallest_feasible` say what can be asked for.
         CertificateError: no mechanism close to the proposal could be verified.
@@ -92,6 +103,9 @@ def design(
         tolerance=tolerance,
         effort=effort,
         requirements=requirements,
+        method=method,
+        bound=bound,
+        bandwidth=bandwidth,
     )
     others = [one for one in requirements if not (isinstance(one, GeoIndistinguishability) and one.moving != "point")]
     with double_precision():
@@ -104,13 +118,20 @@ def design(
 def _dispatch(priors: list[Prior], secret: Any, requirements: list[Requirement], request: Request) -> Design:
     alone = secret[0] if isinstance(secret, (list, tuple)) and len(secret) == 1 else secret
     plain = len(priors) == 1 and not requirements and request.uncertainty is None
+    closed = plain and request.method in (None, "spectral")
     if isinstance(alone, EveryPoint):
-        if plain and not isinstance(request.epsilon, tuple) and has_closed_form(priors[0], alone, request):
+        shaped = request.structure == "joint" and not isinstance(request.epsilon, tuple)
+        if closed and shaped and has_closed_form(priors[0], alone, request):
             return design_every_point(priors[0], alone, request)
-        return design_many(priors, as_secrets(alone, priors[0]), requirements, request)
     secrets = as_secrets(alone, priors[0])
-    if plain and len(secrets) == 1:
+    if closed and len(secrets) == 1 and one_secret_has_closed_form(secrets[0], request):
         return design_one_secret(priors[0], secrets[0], request)
+    if request.method == "spectral":
+        raise InputError(
+            "method='spectral' is for one secret under one prior without other requirements: any noise "
+            "(structure='joint'), or 'block' with equal weights; with bound='product' for secrets of one time only; "
+            "and for every point with equal variances. Leave method out to have one chosen."
+        )
     return design_many(priors, secrets, requirements, request)
 
 

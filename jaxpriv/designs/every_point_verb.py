@@ -34,10 +34,6 @@ def has_closed_form(prior: Prior, every: EveryPoint, request: Request) -> bool:
 
 def design_every_point(prior: Prior, every: EveryPoint, request: Request) -> Design:
     """See `jaxpriv.design`. Called in double precision."""
-    if request.structure != "joint":
-        raise InputError("EveryPoint is for structure='joint' only.")
-    if request.weights is not None and request.weights.ndim != 1:
-        raise InputError("EveryPoint takes weights of shape (n,) only.")
     covariance = host_array(prior.covariance, "the prior covariance", 2)
     variance = equal_variance(covariance, every.dims)
     secrets = every.secrets(prior)
@@ -52,7 +48,7 @@ def design_every_point(prior: Prior, every: EveryPoint, request: Request) -> Des
         floor_sd = request.floor_for(request.total_weight / target)
         for shading in SHADINGS:
             mechanism = GaussianMechanism(root * math.sqrt((1.0 + shading) / target), floor_sd, request.resolution)
-            certificate = certify(prior, secrets, mechanism, order=request.order)
+            certificate = certify(prior, secrets, mechanism, order=request.order, bound=request.bound)
             if certificate.epsilon <= epsilon:
                 break
         met = certificate.epsilon <= epsilon
@@ -68,7 +64,7 @@ def design_every_point(prior: Prior, every: EveryPoint, request: Request) -> Des
     scale = math.sqrt((request.budget - floor_cost) / request.total_weight)
     scale *= 1.0 - 2.0**-40
     mechanism = GaussianMechanism(root * scale, floor_sd, request.resolution)
-    certificate = certify(prior, secrets, mechanism, order=request.order)
+    certificate = certify(prior, secrets, mechanism, order=request.order, bound=request.bound)
     cost = cost_upper(mechanism.factor, square_bounds(floor_sd)[1], request.weights)
     least = lower_weight / request.budget
     lower = 0.5 * request.order * reach * least * (1.0 - 2.0**-50)

@@ -51,7 +51,7 @@ def infeasible(
     """
     one = prior[0] if isinstance(prior, Sequence) else prior
     mechanism = GaussianMechanism(np.zeros((one.size, 0)), floor_sd, request.resolution)
-    certificate = certify(prior, secrets, mechanism, order=request.order)
+    certificate = certify(prior, secrets, mechanism, order=request.order, bound=request.bound)
     cost = cost_upper(mechanism.factor, square_bounds(floor_sd)[1], request.weights)
     stats = {"method": "none", "reason": "infeasible", "needed": needed, "floor_sd": floor_sd}
     return Design(mechanism, certificate.epsilon, cost, 0.0, 1.0, DesignResult.budget_infeasible, stats, certificate)

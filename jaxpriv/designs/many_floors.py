@@ -4,150 +4,58 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 from jaxpriv.certificates.arithmetic import square_bounds
 from jaxpriv.certificates.cost import cost_upper
+from jaxpriv.certificates.leakage import secret_leakage
 from jaxpriv.certificates.loss import loss_bounds
 from jaxpriv.certificates.verb import Certificate, certify
+from jaxpriv.designs.convex_solver import ConvexSolver
 from jaxpriv.designs.finish import SHADINGS, finished, floor_cost_upper, infeasible, within_budget
 from jaxpriv.designs.floor_problem import FloorProblem
-from jaxpriv.designs.majorant.budget import clip_budget
-from jaxpriv.designs.majorant.clip import clip_majorant
-from jaxpriv.designs.majorant.stack import FloorStack
-from jaxpriv.designs.majorant.sweep import prior_shaped_starts, sweep_majorant, usual_starts
-from jaxpriv.designs.request import EFFORTS, Request
+from jaxpriv.designs.gradient.solver import GradientSolver
+from jaxpriv.designs.ladder import MajorantSolver
+from jaxpriv.designs.request import Request
 from jaxpriv.designs.result import Design
+from jaxpriv.designs.solved import Solved, Solver
+from jaxpriv.designs.structured.solver import StructuredSolver
 from jaxpriv.designs.targets import met, target_losses
-from jaxpriv.errors import InputError
-from jaxpriv.floors.requirements import Requirement
+from jaxpriv.floors.requirements import Requirement, SecretLeakage
 from jaxpriv.mechanisms.gaussian import GaussianMechanism
 from jaxpriv.priors.protocol import Prior
 from jaxpriv.secrets.collection import AnySecret
 
 
-# Beyond these sizes the ascent's eigendecompositions and products no longer fit in an interactive wait.
-CLIP_FLOORS, CLIP_SIZE = 600, 2000
-
-
-class Solved(NamedTuple):
-    """A proposal of the compiled solver in the units of the trace: factor, dual columns, cost, reached gap, steps."""
-
-    factor: np.ndarray
-    columns: Any
-    cost: float
-    gap: float
-    steps: int
-    scale: float
+_FINE = 1e-8  # relative room of a lower bound below which it is not looked for between powers of ten
 
 
 def design_many(
     priors: Sequence[Prior], secrets: Sequence[AnySecret], requirements: Sequence[Requirement], request: Request
 ) -> Design:
     """See `jaxpriv.design`. Called in double precision."""
-    if request.structure != "joint":
-        raise InputError("several secrets or priors are for structure='joint' only.")
     targets = target_losses(priors, secrets, request)
-    problem = FloorProblem.of(priors, secrets, targets, requirements, request.weights)
-    solver = Solver(problem, request)
-    check = lambda mechanism: certify(list(priors), list(secrets), mechanism, order=request.order)  # noqa: E731
+    problem = FloorProblem.of(priors, secrets, targets, requirements, request)
+    solver = solver_for(problem, request)
+
+    def check(mechanism: GaussianMechanism) -> Certificate:
+        return certify(list(priors), list(secrets), mechanism, order=request.order, bound=request.bound)
+
     if request.budget is None:
-        return _for_target(problem, solver, check, targets, secrets, request)
-    return _for_budget(problem, solver, check, priors, secrets, request, request.budget)
+        return _for_target(problem, solver, check, targets, priors, requirements, request)
+    return _for_budget(problem, solver, check, priors, secrets, requirements, request, request.budget)
 
 
-class Solver:
-    """The ladder: ascent on the low-rank dual, or for very many floors one lift of a rough start."""
-
-    def __init__(self, problem: FloorProblem, request: Request):
-        self.problem, self.request = problem, request
-        self.small = len(problem.floors) + len(problem.fixed) <= CLIP_FLOORS and problem.size <= CLIP_SIZE
-        self.method = "majorant" if self.small else "sweep"
-        self.start: Any = None
-        # Small problems take more steps in the same time; at 2,000 coordinates 1,000 steps are over a minute.
-        size = problem.size
-        self.steps = int(EFFORTS[request.effort] * (4.0 if size <= 500 else 1.0 if size <= 1000 else 0.25))
-
-    def at_targets(self, scale: float, floor_sd: float, shading: float, tolerance: float | None = None) -> Solved:
-        """The least noise at the targets times `scale`, each met with a margin of the relative `shading`."""
-        problem, request = self.problem, self.request
-        inner_floor = 0.0 if problem.weights is not None else floor_sd**2 / problem.unit
-        stack = problem.stack(scale, floor_sd**2, shading)
-        if self.small:
-            found = clip_majorant(
-                stack,
-                noise_floor=inner_floor,
-                tolerance=0.5 * request.tolerance if tolerance is None else tolerance,
-                max_steps=self.steps,
-                start=own_directions(stack) if self.start is None else self.start,
-            )
-            self.start = found.columns
-        else:
-            lowered = stack.above(inner_floor)
-            every = len(problem.floors) >= problem.size
-            starts = prior_shaped_starts(lowered) if every else usual_starts(lowered)
-            found = sweep_majorant(stack, noise_floor=inner_floor, starts=starts)
-        extra = 0.0 if problem.weights is None else floor_sd**2 * request.total_weight
-        return Solved(
-            problem.in_units(np.asarray(found.factor)),
-            found.columns,
-            float(found.value) * problem.unit + extra,
-            float(found.gap),
-            int(found.steps),
-            scale,
-        )
-
-    def at_budget(self, budget: float, floor_sd: float, shading: float) -> Solved:
-        """The least scale of the targets within a budget."""
-        problem, request = self.problem, self.request
-        if not self.small:
-            return self._root(budget, floor_sd, shading)
-        inner_floor = 0.0 if problem.weights is not None else floor_sd**2 / problem.unit
-        extra = 0.0 if problem.weights is None else floor_sd**2 * request.total_weight
-        stack = problem.stack(1.0, floor_sd**2, shading)
-        found = clip_budget(
-            stack,
-            (budget - extra) / problem.unit,
-            noise_floor=inner_floor,
-            tolerance=0.5 * request.tolerance,
-            max_steps=self.steps,
-            start=own_directions(stack),
-        )
-        factor = problem.in_units(np.asarray(found.factor))
-        return Solved(factor, found.columns, budget, float(found.gap), int(found.steps), float(found.scale))
-
-    def _root(self, budget: float, floor_sd: float, shading: float, steps: int = 8) -> Solved:
-        """The least scale by the secant method on log cost against log scale, which is nearly straight."""
-        low, solved = 1.0, self.at_targets(1.0, floor_sd, shading)
-        spent = floor_cost_upper(floor_sd, self.request)
-        points = [(0.0, math.log(max(solved.cost - spent, 1e-300)))]
-        goal = math.log(budget - spent)
-        step = points[0][1] - goal
-        best: Solved | None = None
-        for _ in range(steps):
-            x = points[-1][0] + min(max(step, -5.0), 5.0)
-            low = math.exp(x)
-            solved = self.at_targets(low, floor_sd, shading)
-            if solved.cost <= budget and (best is None or low < best.scale):
-                best = solved
-            points.append((x, math.log(max(solved.cost - spent, 1e-300))))
-            (x0, y0), (x1, y1) = points[-2:]
-            slope = (y1 - y0) / (x1 - x0) if x1 != x0 else -1.0
-            # Aim a little inside the budget, so that the last point can be used.
-            step = (goal - 1e-4 - y1) / (slope if slope < -0.05 else -1.0)
-            if best is not None and abs(step) < 1e-4:
-                break
-        return best if best is not None else solved
-
-
-def own_directions(stack: FloorStack) -> Array:
-    """Every floor's directions at unit length, (J, n, k): a start given as an array, so that one program serves all."""
-    lengths = np.linalg.norm(stack.directions, axis=1, keepdims=True)
-    return jnp.asarray(np.asarray(stack.directions) / np.where(lengths > 0.0, lengths, 1.0))
+def solver_for(problem: FloorProblem, request: Request) -> Solver:
+    """The solver of the request's method, or the one that suits its structure."""
+    if request.method == "gradient":
+        return GradientSolver(problem, request)
+    if request.method == "convex":
+        return ConvexSolver(problem, request)
+    return MajorantSolver(problem, request) if request.structure == "joint" else StructuredSolver(problem, request)
 
 
 def _for_target(
@@ -155,7 +63,8 @@ def _for_target(
     solver: Solver,
     check: Callable[[GaussianMechanism], Certificate],
     targets: np.ndarray,
-    secrets: Sequence[AnySecret],
+    priors: Sequence[Prior],
+    requirements: Sequence[Requirement],
     request: Request,
 ) -> Design:
     floor_sd = request.floor_for(0.0)
@@ -165,14 +74,14 @@ def _for_target(
         solved = solver.at_targets(1.0, floor_sd, shading)
         mechanism = GaussianMechanism(solved.factor, floor_sd, request.resolution)
         certificate = check(mechanism)
-        reached = met(certificate, targets, request)
+        unmet = unmet_requirement(problem, mechanism) or unmet_leakage(priors, requirements, mechanism)
+        reached = met(certificate, targets, request) and unmet is None
         if reached:
             break
-    unmet = unmet_requirement(problem, mechanism)
     cost = cost_upper(mechanism.factor, square_bounds(floor_sd)[1], request.weights)
-    lower = problem.cost_lower(solved.columns, 1.0, square_bounds(floor_sd)[0])
-    stats = _stats(solver, solved, shading=shading)
-    return finished(mechanism, certificate, cost, cost, lower, request, reached and unmet is None, stats)
+    lower = problem.cost_lower(solved.duals, 1.0, square_bounds(floor_sd)[0])
+    stats = _stats(solver, problem, solved, shading=shading)
+    return finished(mechanism, certificate, cost, cost, lower, request, reached, stats)
 
 
 def _for_budget(
@@ -181,6 +90,7 @@ def _for_budget(
     check: Callable[[GaussianMechanism], Certificate],
     priors: Sequence[Prior],
     secrets: Sequence[AnySecret],
+    requirements: Sequence[Requirement],
     request: Request,
     budget: float,
 ) -> Design:
@@ -196,16 +106,16 @@ def _for_budget(
             return infeasible(list(priors), list(secrets), floor_sd, needed, request)
         factor = within_budget(solved.factor, floor_sd, budget, request)
         mechanism = GaussianMechanism(factor, floor_sd, request.resolution)
-        unmet = unmet_requirement(problem, mechanism)
+        unmet = unmet_requirement(problem, mechanism) or unmet_leakage(priors, requirements, mechanism)
         if unmet is None:
             break
     certificate = check(mechanism)
     cost = cost_upper(factor, square_bounds(floor_sd)[1], request.weights)
     lower = epsilon_lower(
-        lambda scale: problem.cost_lower(solved.columns, scale, square_bounds(floor_sd)[0]), budget, solved
+        lambda scale: problem.cost_lower(solved.duals, scale, square_bounds(floor_sd)[0]), budget, solved
     )
     usable = math.isfinite(certificate.epsilon) and unmet is None
-    stats = _stats(solver, solved, budget=budget)
+    stats = _stats(solver, problem, solved, budget=budget)
     return finished(mechanism, certificate, cost, certificate.epsilon, lower, request, usable, stats)
 
 
@@ -215,11 +125,34 @@ def epsilon_lower(cost_lower: Callable[[float], float], budget: float, solved: S
     The targets at scale τ are those of ε = τ nats.
     """
     guess = solved.scale * (1.0 - max(solved.gap, 0.0))
-    for share in (1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5):
+
+    def proven(share: float) -> bool:
         epsilon = guess * (1.0 - share)
-        if epsilon > 0.0 and cost_lower(epsilon) > budget:
-            return epsilon * (1.0 - 2.0**-50)
+        return epsilon > 0.0 and cost_lower(epsilon) > budget
+
+    shares = (0.0, *(10.0**power for power in range(-13, 0)), 0.5)
+    for tighter, share in pairwise(shares):
+        if not proven(share):
+            continue
+        if share > _FINE:
+            for _ in range(4):
+                middle = math.sqrt(tighter * share)
+                tighter, share = (tighter, middle) if proven(middle) else (middle, share)
+        return guess * (1.0 - share) * (1.0 - 2.0**-50)
     return 0.0
+
+
+def unmet_leakage(
+    priors: Sequence[Prior], requirements: Sequence[Requirement], mechanism: GaussianMechanism
+) -> str | None:
+    """Which leakage could not be verified to be within its ε under every prior; None if all were."""
+    for i, requirement in enumerate(requirements):
+        if isinstance(requirement, SecretLeakage):
+            for prior in priors:
+                (bound,) = secret_leakage(prior, [requirement.secret], mechanism)
+                if not bound.epsilon(requirement.delta) <= requirement.epsilon:
+                    return f"requirement {i}"
+    return None
 
 
 def unmet_requirement(problem: FloorProblem, mechanism: GaussianMechanism) -> str | None:
@@ -243,17 +176,12 @@ def unmet_requirement(problem: FloorProblem, mechanism: GaussianMechanism) -> st
     return None
 
 
-def _stats(solver: Solver, solved: Solved, **more: Any) -> dict[str, Any]:
-    reason = (
-        "several floors have no closed form; ascent on the low-rank dual"
-        if solver.small
-        else f"more than {CLIP_FLOORS} floors or {CLIP_SIZE} coordinates: one lift of a rough start"
-    )
+def _stats(solver: Solver, problem: FloorProblem, solved: Solved, **more: Any) -> dict[str, Any]:
     return {
         "method": solver.method,
-        "reason": reason,
-        "floors": len(solver.problem.floors) + len(solver.problem.fixed),
+        "reason": solver.reason,
+        "floors": len(problem.floors) + len(problem.fixed),
         "steps": solved.steps,
-        "solver_gap": solved.gap,
+        "solver_gap": float(solved.gap),
         **more,
     }

@@ -46,6 +46,13 @@ class Arrays:
         return cls(covariance, cross, variance, positions, float(secret.n_times * np.asarray(secret.radius) ** 2))
 
 
+def one_secret_has_closed_form(secret: AnySecret, request: Request) -> bool:
+    """Whether the request about one secret under one prior is answered by a formula."""
+    if request.bound == "product" and secret.n_times > 1:
+        return False
+    return request.structure == "joint" or (request.structure == "block" and request.weights is None)
+
+
 def design_one_secret(prior: Prior, secret: AnySecret, request: Request) -> Design:
     """See `jaxpriv.design`. Called in double precision."""
     (secret,) = as_secrets(secret, prior)
@@ -84,7 +91,7 @@ def _for_target(prior: Prior, secret: AnySecret, arrays: Arrays, request: Reques
         else:
             factor = _propose(arrays, request, floor_sd, loss=target * (1.0 - shading)).factor
         mechanism = GaussianMechanism(factor, floor_sd, request.resolution)
-        certificate = certify(prior, secret, mechanism, order=request.order)
+        certificate = certify(prior, secret, mechanism, order=request.order, bound=request.bound)
         if certificate.epsilon <= epsilon:
             break
     met = certificate.epsilon <= epsilon
@@ -120,7 +127,7 @@ def _for_budget(prior: Prior, secret: AnySecret, arrays: Arrays, request: Reques
         return infeasible(prior, secret, floor_sd, floor_cost, request)
     factor = within_budget(_propose(arrays, request, floor_sd, budget=budget).factor, floor_sd, budget, request)
     mechanism = GaussianMechanism(factor, floor_sd, request.resolution)
-    certificate = certify(prior, secret, mechanism, order=request.order)
+    certificate = certify(prior, secret, mechanism, order=request.order, bound=request.bound)
     cost = _cost(certificate, mechanism, request)
     lower = 0.0
     if np.isfinite(certificate.epsilon):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from jaxpriv.precision import host_array
 from jaxpriv.priors.protocol import Prior
 
 
-STRUCTURES = ("joint", "block")
+STRUCTURES = ("joint", "block", "diagonal", "banded")
+METHODS = ("spectral", "majorant", "gradient", "convex")
+BOUNDS = ("ball", "product")
 FLOOR_SHARE = 1e-8  # of the noise power that the default floor may cost
 GAP_TOLERANCE = 1e-6
 EFFORTS = {"low": 400, "normal": 4000, "high": 20000}  # steps of the ascent
@@ -38,6 +40,9 @@ class Request:
     tolerance: float
     effort: str
     least_floor_sd: float = 0.0  # what the requirements ask of every coordinate
+    method: str | None = None
+    bound: Literal["ball", "product"] = "ball"
+    bandwidth: int | None = None
 
     @property
     def total_weight(self) -> float:
@@ -68,6 +73,9 @@ def check_request(
     tolerance: float,
     effort: str,
     requirements: Sequence[Requirement],
+    method: str | None = None,
+    bound: str = "ball",
+    bandwidth: int | None = None,
 ) -> Request:
     """Raises InputError for the first argument that is wrong."""
     for one in priors:
@@ -96,6 +104,11 @@ def check_request(
         raise InputError(f"order is {order:g}; expected a Rényi order above 1.")
     if structure not in STRUCTURES:
         raise InputError(f"structure is {structure!r}; expected one of {', '.join(map(repr, STRUCTURES))}.")
+    if method is not None and method not in METHODS:
+        raise InputError(f"method is {method!r}; expected None or one of {', '.join(map(repr, METHODS))}.")
+    if bound not in BOUNDS:
+        raise InputError(f"bound is {bound!r}; expected one of {', '.join(map(repr, BOUNDS))}.")
+    _check_bandwidth(bandwidth, structure, prior.size)
     if floor_sd is not None and not (math.isfinite(floor_sd) and floor_sd >= 0.0):
         raise InputError(f"floor_sd is {floor_sd}; expected a standard deviation of at least 0.")
     if not (math.isfinite(resolution) and resolution >= 0.0):
@@ -121,7 +134,7 @@ def check_request(
         uncertainty,
         order,
         structure,
-        _weights(weights, prior.size, structure),
+        _weights(weights, prior.size),
         None if floor_sd is None else float(floor_sd),
         float(resolution),
         float(tolerance),
@@ -129,6 +142,9 @@ def check_request(
         max(
             (one.floor_sd(prior.size) for one in requirements if isinstance(one, GeoIndistinguishability)), default=0.0
         ),
+        method,
+        bound,  # pyright: ignore[reportArgumentType]
+        bandwidth,
     )
 
 
@@ -142,11 +158,22 @@ def _positive(value: Any, name: str, meaning: str) -> float:
     return number
 
 
-def _weights(weights: Any, size: int, structure: str) -> np.ndarray | None:
+def _check_bandwidth(bandwidth: int | None, structure: str, size: int) -> None:
+    if structure != "banded":
+        if bandwidth is not None:
+            raise InputError("bandwidth is for structure='banded' only.")
+        return
+    whole = isinstance(bandwidth, (int, np.integer)) and not isinstance(bandwidth, bool)
+    if bandwidth is None or not whole or not 0 <= bandwidth < size:
+        raise InputError(
+            f"bandwidth is {bandwidth!r}; structure='banded' needs a whole number from 0 (independent noise) to "
+            f"{size - 1} (any covariance): over how many steps the noise may be correlated."
+        )
+
+
+def _weights(weights: Any, size: int) -> np.ndarray | None:
     if weights is None:
         return None
-    if structure != "joint":
-        raise InputError("weights are for structure='joint' only.")
     array = host_array(weights, "weights", (1, 2))
     if array.shape not in ((size,), (size, size)):
         raise InputError(f"weights has shape {array.shape}; expected ({size},) or ({size}, {size}).")

@@ -230,7 +230,7 @@ def test_effort_and_tolerance_are_honest():
             "3 values",
         ),
         (lambda: jp.design(_prior(2.0), [jp.Secret([1], 1.0)] * 2, epsilon=[1.0, -2.0]), "epsilon"),
-        (lambda: jp.design(_prior(2.0), [jp.Secret([1], 1.0)] * 2, epsilon=1.0, structure="block"), "structure"),
+        (lambda: jp.design(_prior(2.0), [jp.Secret([1], 1.0)] * 2, epsilon=1.0, structure="sparse"), "structure"),
         (lambda: jp.design(_prior(2.0), [jp.Secret([1], 1.0)] * 2, epsilon=1.0, effort="huge"), "effort"),
         (lambda: jp.design(_prior(2.0), [jp.Secret([1], 1.0)] * 2, epsilon=1.0, tolerance=0.0), "tolerance"),
         (lambda: jp.design(_prior(2.0), [jp.Secret([1], 1.0), 3], epsilon=1.0), "not a secret"),

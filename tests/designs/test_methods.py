@@ -219,6 +219,23 @@ def test_single_precision_states_its_accuracy():
     covariance = rbf(2.0, 6, 1e-2)
     single = jp.GaussianPrior(jnp.asarray(covariance, jnp.float32))
     for function, number in ((jax.jit(least_trace), 2.0), (jax.jit(least_loss), 1.5)):
-        found = function(single, jp.Secret([2, 3], np.float32(1.0)), jnp.float32(number))
+        found = function(single, jp.Secret([2, 3], jnp.float32(1.0)), jnp.float32(number))
         assert found.dtype == jnp.float32
         assert float(found) == pytest.approx(float(function(jp.GaussianPrior(covariance), PAIR, number)), rel=1e-4)
+
+
+@pytest.mark.slow
+def test_more_floors_than_the_ascent_takes_end_close_to_the_optimum():
+    """Every point of 60 under twelve priors: 720 floors, one lift after an ascent of as many steps as fit."""
+
+    def matern(smoothness: int, scale: float, nugget: float) -> jp.GaussianPrior:
+        i = np.arange(60)
+        d = np.abs(i[:, None] - i) * np.sqrt(smoothness) / scale
+        shape = (1 + d) if smoothness == 3 else (1 + d + d**2 / 3)
+        return jp.GaussianPrior(shape * np.exp(-d) + nugget * np.eye(60))
+
+    priors = [matern(p, 8.0 * s, nugget) for p in (3, 5) for s in (0.5, 1.0, 2.0) for nugget in (1e-4, 1e-2)]
+    found = design(priors, jp.EveryPoint(1.0), epsilon=1.0)
+    assert found.stats["method"] == "sweep"
+    assert found.epsilon <= 1.0
+    assert found.gap <= 1e-3

@@ -21,10 +21,10 @@ from jaxpriv.designs.majorant.clip import (
     recover,
     start_columns,
 )
-from jaxpriv.designs.majorant.ordering import after
 from jaxpriv.designs.majorant.repair import compress, lift_all
 from jaxpriv.designs.majorant.stack import FloorStack
 from jaxpriv.errors import InputError
+from jaxpriv.linalg.ordering import after
 
 
 class BudgetMajorant(NamedTuple):
@@ -128,7 +128,7 @@ def _clip_budget(
 
     def propose(state: AscentState) -> tuple[Array, Array]:
         factor = recover(state.columns, products(state))
-        lifted, added = lift_all(lowered, factor @ factor.T, state.value)
+        lifted, added = lift_all(lowered.frozen(state.columns), factor @ factor.T, state.value)
         spare = jnp.maximum(jnp.trace(lifted) - anchor_power, 1e-300)
         share = jnp.clip((power - anchor_power) / spare, 0.0, 1.0)
         scale = jnp.sqrt(share)

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from jaxpriv.designs.majorant.ordering import after
 from jaxpriv.designs.majorant.repair import compress, lift_all
 from jaxpriv.designs.majorant.stack import FloorStack
+from jaxpriv.linalg.ordering import after
 
 
 CHUNK = 20
@@ -207,7 +207,7 @@ def _clip_majorant(stack: FloorStack, noise_floor: Array, tolerance: Array, max_
 
     def propose(state: AscentState) -> tuple[Array, Array]:
         factor = recover(state.columns, state.fixed + state.scaled)
-        _, added = lift_all(lowered, factor @ factor.T)
+        _, added = lift_all(lowered.frozen(state.columns), factor @ factor.T)
         factor = compress(factor, added)
         return factor, jnp.sum(factor**2)
 

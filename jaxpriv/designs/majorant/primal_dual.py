@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from jaxpriv.designs.majorant.ordering import after
 from jaxpriv.designs.majorant.schur import (
     Slacks,
     Solve,
@@ -22,6 +21,7 @@ from jaxpriv.designs.majorant.schur import (
     sym,
 )
 from jaxpriv.designs.majorant.stack import FloorStack
+from jaxpriv.linalg.ordering import after
 
 
 CLOSEST = 0.98

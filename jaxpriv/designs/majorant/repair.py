@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from jaxpriv.designs.majorant.ordering import after
 from jaxpriv.designs.majorant.stack import FloorStack, grouping
+from jaxpriv.linalg.ordering import after
 
 
 SPECTRAL_LIMIT = 3e8

@@ -55,6 +55,10 @@ class FloorStack(eqx.Module):
         """The floors less `variance` I: what noise on top of an independent part of that variance must still meet."""
         return eqx.tree_at(lambda s: s.shift, self, self.shift + variance)
 
+    def frozen(self, columns: Float[Array, "J n k"]) -> FloorStack:
+        """The floors that these dual columns belong to: the same, unless the floors are optimised too."""
+        return self
+
     def core(self, beta: ArrayLike = 1.0) -> Float[Array, "J k k"]:
         """A_j + beta D_j."""
         return self.base + beta * self.slope

@@ -1,0 +1,1 @@
+"""Projected gradients over Cholesky factors, with the dual bound that certifies them."""

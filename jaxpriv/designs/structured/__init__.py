@@ -1,0 +1,1 @@
+"""Noise of a prescribed pattern: independent, banded, or independent of the secrets."""
