@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from jaxpriv.cli.columns import parse_columns
 from jaxpriv.cli.console import progress, reporting_errors, say
-from jaxpriv.cli.quantities import parse_duration, parse_length, parse_origin
+from jaxpriv.cli.quantities import parse_duration, parse_length, parse_origin, parse_track
 from jaxpriv.errors import InputError
 
 
@@ -23,7 +24,8 @@ EffortChoice = Literal["low", "normal", "high"]
 
 def protect(
     trace: Annotated[
-        Path, typer.Argument(metavar="TRACE", help="A trace of one person: .csv (time, lat, lon), .gpx or .plt.")
+        Path,
+        typer.Argument(metavar="TRACE", help="A trace of one person: .csv (time, lat, lon), .gpx, .plt and others."),
     ],
     radius: Annotated[
         str,
@@ -166,6 +168,25 @@ def protect(
             metavar="NUMBER", help="Which track of a GPX file, from 1, or all of one person's.", rich_help_panel=_HOW
         ),
     ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Which column of a table is what, by name or number from 1: time=when,lat=y,lon=x,who=cab; dates=dmy "
+            "for times like 20/03/2021 00:22.",
+            rich_help_panel=_HOW,
+        ),
+    ] = None,
+    who: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Whose rows to take from a table of several people.", rich_help_panel=_HOW),
+    ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict", metavar="", help="Refuse a file that needs cleaning; repair nothing.", rich_help_panel=_HOW
+        ),
+    ] = False,
     order: Annotated[float, typer.Option(help="Rényi order of epsilon.", rich_help_panel=_HOW)] = 2.0,
     delta: Annotated[
         float, typer.Option(help="Probability for which the odds in the report may fail.", rich_help_panel=_HOW)
@@ -223,13 +244,16 @@ def protect(
         near = None if match is None else parse_length("--match", match)
         ends = None if hide_ends is None else parse_length("--hide-ends", hide_ends)
         centre = None if origin is None else parse_origin("--origin", origin)
-        chosen = _track(track)
+        chosen = parse_track(track)
+        named = parse_columns(columns)
         expected = _prior(prior, prior_set, tuple(kernel or ()), lengthscale, sd, nugget, period)
 
         from jaxpriv.jobs.requests import SecretRequest
         from jaxpriv.jobs.target import Target
+        from jaxpriv.traces.contents import ReadOptions
         from jaxpriv.traces.projection import LocalPlane
 
+        reading = ReadOptions(named, who, chosen)
         target = Target(
             lengths["--radius"],
             epsilon,
@@ -247,7 +271,16 @@ def protect(
 
             with progress(quiet) as step:
                 text = try_out(
-                    trace, out, secrets, target, expected, track=chosen, origin=plane, force=force, progress=step
+                    trace,
+                    out,
+                    secrets,
+                    target,
+                    expected,
+                    reading=reading,
+                    strict=strict,
+                    origin=plane,
+                    force=force,
+                    progress=step,
                 )
             if not quiet:
                 typer.echo(text, nl=False)
@@ -262,7 +295,8 @@ def protect(
                 secrets,
                 target,
                 expected,
-                track=chosen,
+                reading=reading,
+                strict=strict,
                 simulate_seed=simulate,
                 origin=plane,
                 force=force,
@@ -272,7 +306,7 @@ def protect(
         if not quiet:
             if done.secrets.naive:
                 say("Note: --secret has no offset from UTC and was taken as UTC.")
-            for sentence in done.report.cleaning:
+            for sentence in (*done.report.cleaning, *done.odd):
                 say(f"Note: {sentence}")
             if done.released.simulated:
                 say(SIMULATED)
@@ -283,14 +317,6 @@ def protect(
             typer.echo(done.report.to_json())
         elif not quiet:
             typer.echo("\n" + report_text(done.report), nl=False)
-
-
-def _track(text: str | None) -> int | Literal["all"] | None:
-    if text is None or text == "all":
-        return text
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise InputError("--track: write the number of a track, from 1, or all")
-    return int(text)
 
 
 def _prior(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Literal
 
 from jaxpriv.errors import InputError
 
@@ -31,6 +32,15 @@ def parse_origin(option: str, text: str) -> tuple[float, float]:
     except ValueError:
         raise InputError(f"{option}: write latitude and longitude in degrees, such as {option} 48.2,16.4") from None
     return latitude, longitude
+
+
+def parse_track(text: str | None) -> int | Literal["all"] | None:
+    """Read the number of a track, from 1, or all."""
+    if text is None or text == "all":
+        return text
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise InputError("--track: write the number of a track, from 1, or all")
+    return int(text)
 
 
 def _parse(option: str, text: str, units: dict[str, float], example: str) -> float:

@@ -12,8 +12,10 @@ from jaxpriv.jobs.protect import plan
 from jaxpriv.jobs.requests import PriorRequest, SecretRequest
 from jaxpriv.jobs.target import Target
 from jaxpriv.report.rounding import significant
+from jaxpriv.traces.contents import ReadOptions
 from jaxpriv.traces.files import read_trace
 from jaxpriv.traces.gpx_format import TrackChoice
+from jaxpriv.traces.oddities import find_oddities
 from jaxpriv.traces.projection import LocalPlane
 
 
@@ -25,6 +27,8 @@ def dry_run(
     prior: PriorRequest | PriorChoice,
     *,
     track: TrackChoice = None,
+    reading: ReadOptions | None = None,
+    strict: bool = False,
     origin: LocalPlane | None = None,
     force: bool = False,
     progress: Callable[[str], None] = lambda step: None,
@@ -36,13 +40,19 @@ def dry_run(
     check_output(out, force)
     start = time.perf_counter()
     progress("Reading the trace")
-    trace = read_trace(path, track)
+    trace = read_trace(path, track, options=reading, strict=strict)
     made = plan(trace, secrets, target, prior, origin=origin, progress=progress)
     took = time.perf_counter() - start
     noise = made.noise
     epsilon = max(one.design.epsilon for one in (noise.east, noise.north))
     lines = [made.source.first_line, "", f"{trace.n_points} points."]
-    lines += [*trace.cleaning.sentences(), "", made.secrets.describe().rstrip("\n"), ""]
+    lines += [
+        *trace.cleaning.sentences(),
+        *find_oddities(None, trace).sentences(),
+        "",
+        made.secrets.describe().rstrip("\n"),
+        "",
+    ]
     for name, members in zip(("east", "north"), made.source.axes, strict=True):
         count = len(members.labels)
         lines.append(f"{count} prior{'s' if count > 1 else ''} for {name}:")

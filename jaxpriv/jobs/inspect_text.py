@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from jaxpriv.jobs.inspect import InspectedPerson, Inspection
 from jaxpriv.report.rounding import significant
 from jaxpriv.traces.contents import shown_name
+from jaxpriv.traces.trace import Cleaning
 
 
 _IN_FULL = 3
@@ -68,5 +71,9 @@ def _table(people: tuple[InspectedPerson, ...]) -> list[str]:
         )
     if len(people) > _SHOWN:
         lines.append(f"... and {len(people) - _SHOWN} more (see --json)")
-    lines.append("For details of one, pass --who NAME.")
+    # Summed over people, no rule compares rows of two of them.
+    total = Cleaning(**{one.name: sum(getattr(p.cleaning, one.name) for p in people) for one in fields(Cleaning)})
+    if total.sentences():
+        lines += ["Cleaning, all together:", *(f"  - {sentence}" for sentence in total.sentences())]
+    lines.append("For details of one, and for what is odd, pass --who NAME.")
     return lines

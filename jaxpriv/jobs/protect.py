@@ -25,8 +25,10 @@ from jaxpriv.report.html import report_html
 from jaxpriv.report.page.details import ReleaseDetails
 from jaxpriv.report.record import ReleasesRecord, Report
 from jaxpriv.report.text import report_text
+from jaxpriv.traces.contents import ReadOptions
 from jaxpriv.traces.files import read_trace, sanitised_text
 from jaxpriv.traces.gpx_format import TrackChoice
+from jaxpriv.traces.oddities import find_oddities
 from jaxpriv.traces.projection import LocalPlane, public_origin
 from jaxpriv.traces.trace import Trace
 
@@ -50,7 +52,10 @@ class Planned:
 
 @dataclass(frozen=True)
 class Protected:
-    """What the job made: the report, the secrets, the released points, the noise, the plane, the page's arrays."""
+    """What the job made: the report, the secrets, the released points, the noise, the plane, the page's arrays.
+
+    `odd` says what looks odd in the trace and was left as it is.
+    """
 
     report: Report
     secrets: ChosenSecrets
@@ -58,6 +63,7 @@ class Protected:
     noise: Noise
     plane: LocalPlane
     details: ReleaseDetails = field(repr=False)
+    odd: tuple[str, ...] = ()
 
 
 def plan(
@@ -115,8 +121,9 @@ def protect(
         released = simulate_release(mechanisms, made.metres, target.resolution_m, simulate_seed)
     progress("Writing the report")
     report = make_report(trace, made.secrets, target, made.source, made.plane, made.noise, released, releases)
+    odd = tuple(find_oddities(None, trace).sentences())
     details = page_details(trace, made.metres, made.secrets, made.source, made.noise, released, report)
-    return Protected(report, made.secrets, released, made.noise, made.plane, details)
+    return Protected(report, made.secrets, released, made.noise, made.plane, details, odd)
 
 
 def protect_file(
@@ -127,6 +134,8 @@ def protect_file(
     prior: PriorRequest | PriorChoice,
     *,
     track: TrackChoice = None,
+    reading: ReadOptions | None = None,
+    strict: bool = False,
     simulate_seed: int | None = None,
     origin: LocalPlane | None = None,
     force: bool = False,
@@ -137,12 +146,13 @@ def protect_file(
 
     `out/share` holds what may be shared (the sanitised trace in the file's own format, and the released integers),
     `out/private` (mode 0700) the report and the mechanism. Every release (not a simulation) enters the private record
-    of this user, and content that is on record is refused unless `again` is set. Raises as `protect` does, and
+    of this user, and content that is on record is refused unless `again` is set. `track` and `reading` say whose
+    rows of the file are meant, and `strict` refuses a file that needs cleaning. Raises as `protect` does, and
     `InputError` for files.
     """
     check_output(out, force)
     progress("Reading the trace")
-    trace = read_trace(path, track)
+    trace = read_trace(path, track, options=reading, strict=strict)
     ledger = entry = releases = None
     if simulate_seed is None:
         ledger = Ledger.open()

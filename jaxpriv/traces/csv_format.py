@@ -1,94 +1,114 @@
-"""Traces as tables of text: one row a position, named columns."""
+"""Traces as tables of text: one row a position, columns known by name, by number, or by their shape."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from jaxpriv.errors import InputError
-from jaxpriv.traces.columns import Columns, find_columns, is_row_number
-from jaxpriv.traces.degrees import is_missing, read_degrees
-from jaxpriv.traces.instants import TimeStyle, format_instant, parse_instant
+from jaxpriv.traces.columns import Columns, find_columns
+from jaxpriv.traces.contents import ColumnNames, Contents, ReadOptions
+from jaxpriv.traces.degrees import is_missing, is_number, with_point
+from jaxpriv.traces.instants import day_first, format_instant, parse_instant
+from jaxpriv.traces.tables import Row, Table, read_table
 from jaxpriv.traces.trace import FileStyle, RawRows
 
 
 _DELIMITERS = (",", ";", "\t", "|")
+_SPACE = " "
 
 
 def read_csv(text: str) -> RawRows:
-    """Read a table with a header; the delimiter is a comma, a semicolon, a tab or a vertical bar.
+    """Read the table of one person, with a header. Raises `InputError` as `csv_contents` does, and for several."""
+    return csv_contents(text, ReadOptions()).one_person()
 
-    Empty cells, NA, NaN and null are missing values. Raises `InputError`, with the row (the header is row 1) and
-    without any value, for cells that are not what their column says, for a row of another length than the header,
-    and for a table of more than one person.
+
+def csv_contents(text: str, options: ReadOptions, headerless: bool = False) -> Contents:
+    """Read a table of text; cells are separated by a comma, a semicolon, a tab, a vertical bar, or spaces.
+
+    Empty cells, NA, NaN and null are missing values. Decimal commas are read where no comma separates cells. With
+    `headerless`, tables without a header are read when their rows look like T-Drive's (number, time, longitude,
+    latitude) or Cabspotting's (latitude, longitude, 0 or 1, epoch seconds); others need the numbers of their columns.
+    Raises `InputError`, with the row (lines from 1) and without any value, for cells that are not what their column
+    says, and for a row of another length than the first.
     """
-    delimiter, columns, header = _find_header(text)
-    people: list[set[str]] = [set() for _ in columns.people]
-    times: list[int | None] = []
-    positions: tuple[list[float], list[float]] = ([], [])
-    decimals = naive = leap = 0
-    style: TimeStyle | None = None
-    for row, cells in _rows(text, delimiter, len(header)):
-        stamp = cells[columns.time].strip()
-        if (
-            columns.date is not None
-            and columns.date != columns.time
-            and stamp
-            and ":" in stamp
-            and "-" not in stamp[:5]
-        ):
-            stamp = f"{cells[columns.date].strip()}T{stamp}"
-        if is_missing(stamp):
-            times.append(None)
-        else:
-            try:
-                instant = parse_instant(stamp)
-            except ValueError as problem:
-                raise InputError(f"row {row}: the time is {problem}; write times like 2024-05-01T08:30:00Z") from None
-            if style not in (None, instant.style):
-                raise InputError(f"row {row}: the time is written in another way than in the rows before")
-            style = instant.style
-            naive, leap = naive + instant.naive, leap + instant.leap_second
-            times.append(instant.us)
-        for name, column, values in zip(
-            ("latitude", "longitude"), (columns.latitude, columns.longitude), positions, strict=True
-        ):
-            value, digits = read_degrees(cells[column], f"row {row}", name)
-            values.append(value)
-            decimals = max(decimals, digits)
-        for column, seen in zip(columns.people, people, strict=True):
-            if not is_missing(cells[column]):
-                seen.add(cells[column].strip())
-    for column, seen in zip(columns.people, people, strict=True):
-        if len(seen) > 1 and not is_row_number(header[column], seen, len(times)):
-            raise InputError(
-                f"the file holds {len(seen)} people or devices (column {column + 1} of the header); "
-                "one trace is protected at a time: split the file by that column"
-            )
-    names = tuple(header[column].strip() for column in (columns.time, columns.latitude, columns.longitude))
-    file_style = FileStyle("csv", delimiter, (names[0], names[1], names[2]), style or "iso")
-    return RawRows(file_style, times, positions[0], positions[1], decimals, naive, leap)
-
-
-def _find_header(text: str) -> tuple[str, Columns, list[str]]:
     first = next((line for line in io.StringIO(text, newline=None) if line.strip()), "")
-    for delimiter in _DELIMITERS:
-        header = next(csv.reader([first], delimiter=delimiter), [])
-        columns = find_columns(header)
-        if columns is not None:
-            return delimiter, columns, header
-    raise InputError(
-        "the first line does not name a time, a latitude and a longitude column; name them time, lat and lon "
-        "(as in GeoLife, Movebank, T-Drive and AIS exports, other common names are known)"
-    )
+    named = _named(first, options.columns)
+    found = named or _unnamed(first, options.columns, headerless)
+    if found is None:
+        raise InputError(
+            "the first line does not name a time, a latitude and a longitude column; name them time, lat and lon "
+            "(as in GeoLife, Movebank, T-Drive and AIS exports, other common names are known), or say which they are: "
+            "--columns time=NAME,lat=NAME,lon=NAME, by numbers from 1 when there is no header"
+        )
+    delimiter, columns, header = found
+    rows = _rows(text, delimiter, len(header), skip=named is not None)
+    # Files of text without quotation are written again with commas where spaces separated the cells.
+    written = "," if delimiter == _SPACE else delimiter
+    kind = {",": "CSV", ";": "CSV (semicolons)", "\t": "TSV", "|": "CSV (vertical bars)", _SPACE: "text (spaces)"}
+    name = kind[delimiter] + ("" if named else ", no header")
+    return read_table(Table(name, header, columns, list(rows), "csv", written, delimiter != ","), options)
 
 
-def _rows(text: str, delimiter: str, width: int) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    header_seen = False
+def _cells(line: str, delimiter: str) -> list[str]:
+    return next(csv.reader([line], delimiter=delimiter, skipinitialspace=delimiter == _SPACE), [])
+
+
+def _named(first: str, said: ColumnNames) -> tuple[str, Columns, tuple[str, ...]] | None:
+    for delimiter in (*_DELIMITERS, _SPACE):
+        header = _cells(first.strip() if delimiter == _SPACE else first, delimiter)
+        columns = find_columns(header, said)
+        if columns is not None and not any(_looks_like_data(header, columns)):
+            return delimiter, columns, tuple(header)
+    return None
+
+
+def _unnamed(first: str, said: ColumnNames, headerless: bool) -> tuple[str, Columns, tuple[str, ...]] | None:
+    for delimiter in (*_DELIMITERS, _SPACE):
+        cells = _cells(first.strip() if delimiter == _SPACE else first, delimiter)
+        numbered = tuple(f"column {number}" for number in range(1, len(cells) + 1))
+        columns = find_columns(numbered, said) if said.time and said.latitude and said.longitude else None
+        if columns is not None and all(_looks_like_data(cells, columns)):
+            return delimiter, columns, numbered
+        if columns is None and headerless and said == ColumnNames() and len(cells) == 4:
+            columns = _known_shape([cell.strip() for cell in cells])
+            if columns is not None:
+                return delimiter, columns, numbered
+    return None
+
+
+def _known_shape(cells: list[str]) -> Columns | None:
+    if cells[0].isdigit() and _is_time(cells[1]) and all(is_number(cell) for cell in cells[2:]):
+        return Columns(time=1, latitude=3, longitude=2, date=None, people=(0,))
+    pair = is_number(cells[0]) and is_number(cells[1]) and abs(float(cells[0])) <= 90
+    if pair and cells[2] in ("0", "1") and cells[3].isdigit() and len(cells[3]) >= 9:
+        return Columns(time=3, latitude=0, longitude=1, date=None, people=())
+    return None
+
+
+def _looks_like_data(cells: Sequence[str], columns: Columns) -> list[bool]:
+    """Whether each of the cells of time, latitude and longitude is a value rather than the name of a column."""
+    numbers = [cells[column] for column in (columns.latitude, columns.longitude)]
+    return [
+        is_missing(cells[columns.time]) or _is_time(day_first(cells[columns.time]), also_number=True),
+        *(is_missing(cell) or is_number(cell) or with_point(cell) is not None for cell in numbers),
+    ]
+
+
+def _is_time(cell: str, also_number: bool = False) -> bool:
+    try:
+        return parse_instant(cell).style == "iso" or also_number
+    except ValueError:
+        return False
+
+
+def _rows(text: str, delimiter: str, width: int, skip: bool) -> Iterator[Row]:
+    spaces = delimiter == _SPACE
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=spaces)
+    header_seen = not skip
     try:
         for cells in reader:
             if not any(cell.strip() for cell in cells):
@@ -98,10 +118,10 @@ def _rows(text: str, delimiter: str, width: int) -> Iterator[tuple[int, list[str
                 continue
             if len(cells) < width or any(cell.strip() for cell in cells[width:]):
                 raise InputError(
-                    f"row {reader.line_num}: {len(cells)} cells where the header has {width} "
-                    "(decimal commas in a file separated by commas look like this)"
+                    f"row {reader.line_num}: {len(cells)} cells where the {'header' if skip else 'first row'} has "
+                    f"{width} (decimal commas in a file separated by commas look like this)"
                 )
-            yield reader.line_num, cells
+            yield f"row {reader.line_num}", cells
     except csv.Error:
         raise InputError(f"row {reader.line_num}: not readable as a table (a quotation mark left open?)") from None
 

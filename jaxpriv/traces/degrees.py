@@ -10,11 +10,23 @@ from jaxpriv.errors import InputError
 
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "-"}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
+_COMMA = re.compile(r"([+-]?\d{1,3}),(\d+)")
 
 
 def is_missing(cell: str) -> bool:
     """Tell whether a cell stands for no value: empty, NA, NaN, null, none, or a dash."""
     return cell.strip().lower() in _MISSING
+
+
+def is_number(cell: str) -> bool:
+    """Tell whether a cell is a number written with a point."""
+    return bool(_NUMBER.fullmatch(cell.strip()))
+
+
+def with_point(cell: str) -> str | None:
+    """A number with a decimal comma, up to three digits before it, written with a point; None for any other cell."""
+    match = _COMMA.fullmatch(cell.strip())
+    return f"{match[1]}.{match[2]}" if match else None
 
 
 def read_degrees(cell: str, place: str, name: str) -> tuple[float, int]:

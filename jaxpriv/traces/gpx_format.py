@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 import numpy as np
 
 from jaxpriv.errors import InputError
+from jaxpriv.traces.contents import Contents, Person
 from jaxpriv.traces.degrees import is_missing, read_degrees
 from jaxpriv.traces.instants import format_instant, parse_instant
-from jaxpriv.traces.trace import FileStyle, RawRows
+from jaxpriv.traces.trace import FileStyle, RawRows, TrackChoice
 
 
-TrackChoice = int | Literal["all"] | None
 _POINT = ["gpx", "trk", "trkseg", "trkpt"]
 # Longer than any time that can be read; what comes after is not kept.
 _MAX_TIME = 100
@@ -30,6 +29,40 @@ def read_gpx(text: str, track: TrackChoice = None) -> RawRows:
     formed or declares a document type (where entities would come from), for a file of several tracks, and for
     points that are not readable.
     """
+    return _rows(_chosen(_content(text), track))
+
+
+def gpx_contents(text: str, track: TrackChoice) -> Contents:
+    """Read the points of one track, or of all with "all", and count what else the file has.
+
+    A file without track points gives no rows. Raises `InputError` as `read_gpx` does.
+    """
+    content = _content(text)
+    points = content.points if track == "all" else _chosen(content, track)
+    sizes = [0] * content.segments
+    for point in content.points:
+        sizes[point.segment - 1] += 1
+    counts = {
+        "tracks": content.tracks,
+        "segments": content.segments,
+        "empty_segments": sizes.count(0),
+        "one_point_segments": sizes.count(1),
+        "track_points": len(content.points),
+        "points_without_elevation": sum(not point.elevation for point in content.points),
+        "points_with_fractional_seconds": sum("." in point.time for point in content.points),
+        "waypoints": content.waypoints,
+        "route_points": content.route_points,
+    }
+    return Contents(
+        "GPX",
+        (Person(None, _rows(points)),),
+        None,
+        columns={"time": "time", "latitude": "lat", "longitude": "lon"},
+        counts=counts,
+    )
+
+
+def _content(text: str) -> _Content:
     content = _Content()
     parser = expat.ParserCreate("utf-8")
     parser.buffer_text = True
@@ -41,7 +74,7 @@ def read_gpx(text: str, track: TrackChoice = None) -> RawRows:
         parser.Parse(text.encode("utf-8", errors="replace"), True)
     except expat.ExpatError as problem:
         raise InputError(f"line {problem.lineno}: not well-formed XML ({expat.ErrorString(problem.code)})") from None
-    return _rows(_chosen(content, track))
+    return content
 
 
 @dataclass
@@ -49,11 +82,13 @@ class _Point:
     """One track point as text; `place` says where it stands in the file."""
 
     track: int
+    segment: int
     place: str
     latitude: str
     longitude: str
     time: str = ""
     times: int = 0
+    elevation: bool = False
 
     @property
     def usable(self) -> bool:
@@ -62,10 +97,13 @@ class _Point:
 
 @dataclass
 class _Content:
-    """What has been read so far: the path to the current element, the tracks counted, the points."""
+    """What has been read so far: the path to the current element, what was counted, the points."""
 
     points: list[_Point] = field(default_factory=list)
     tracks: int = 0
+    segments: int = 0
+    waypoints: int = 0
+    route_points: int = 0
     _path: list[str] = field(default_factory=list)
     _in_time: bool = False
 
@@ -75,9 +113,18 @@ class _Content:
             raise InputError("the file is not GPX: its outermost element is another one")
         if self._path == ["gpx", "trk"]:
             self.tracks += 1
+        elif self._path == ["gpx", "trk", "trkseg"]:
+            self.segments += 1
+        elif self._path == ["gpx", "wpt"]:
+            self.waypoints += 1
+        elif self._path == ["gpx", "rte", "rtept"]:
+            self.route_points += 1
         elif self._path == _POINT:
             place = f"track point {len(self.points) + 1} (line {line})"
-            self.points.append(_Point(self.tracks, place, attributes.get("lat", ""), attributes.get("lon", "")))
+            position = attributes.get("lat", ""), attributes.get("lon", "")
+            self.points.append(_Point(self.tracks, self.segments, place, *position))
+        elif self._path == [*_POINT, "ele"]:
+            self.points[-1].elevation = True
         elif self._path == [*_POINT, "time"]:
             self._in_time = True
             self.points[-1].times += 1
@@ -117,7 +164,7 @@ def _chosen(content: _Content, track: TrackChoice) -> list[_Point]:
 def _rows(points: list[_Point]) -> RawRows:
     times: list[int | None] = []
     latitudes, longitudes = [], []
-    decimals = naive = leap = 0
+    decimals = naive = leap = offsets = 0
     for point in points:
         if point.times > 1:
             raise InputError(f"{point.place}: two times for one point")
@@ -130,13 +177,16 @@ def _rows(points: list[_Point]) -> RawRows:
             except ValueError as problem:
                 raise InputError(f"{point.place}: the time is {problem}; write it as 2024-05-01T08:30:00Z") from None
             times[-1] = instant.us
-            naive, leap = naive + instant.naive, leap + instant.leap_second
+            naive, leap, offsets = naive + instant.naive, leap + instant.leap_second, offsets + instant.offset
         latitude, first = read_degrees(point.latitude, point.place, "latitude")
         longitude, second = read_degrees(point.longitude, point.place, "longitude")
         latitudes.append(latitude)
         longitudes.append(longitude)
         decimals = max(decimals, first, second)
-    return RawRows(FileStyle("gpx"), times, latitudes, longitudes, decimals, naive, leap)
+    segments = [point.segment for point in points]
+    return RawRows(
+        FileStyle("gpx"), times, latitudes, longitudes, decimals, naive, leap, offset_times=offsets, segment=segments
+    )
 
 
 def write_gpx(title: str, time_us: np.ndarray, latitude: np.ndarray, longitude: np.ndarray) -> str:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Literal
 
 
-TimeStyle = Literal["iso", "epoch_s", "epoch_ms"]
+TimeStyle = Literal["iso", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -20,6 +20,12 @@ _LEAP = re.compile(r"(.*\d\d:\d\d:)60(.*)", re.DOTALL)
 _UTC_WORD = re.compile(r"\s*(UTC|GMT)$")
 # Seconds of this size lie after the year 5000: such a number is taken as milliseconds.
 _MILLISECONDS_FROM = Decimal(10) ** 11
+# As milliseconds these lie beyond the year 9999; as micro- and nanoseconds they are instants of 2001 to 2286.
+_FINER: dict[TimeStyle, tuple[Decimal, Decimal]] = {
+    "epoch_us": (Decimal(10) ** 15, Decimal(1)),
+    "epoch_ns": (Decimal(10) ** 18, Decimal(1) / 1000),
+}
+_DAY_FIRST = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})([ T].*)?", re.DOTALL)
 # Years 1 to 9999, what a calendar date can say.
 _FIRST_US, _LAST_US = -62135596800 * 10**6, 253402300800 * 10**6 - 1
 
@@ -32,12 +38,14 @@ class Instant:
     style: TimeStyle
     naive: bool = False
     leap_second: bool = False
+    offset: bool = False
 
 
 def parse_instant(text: str) -> Instant:
     """Read ISO 8601 (a space for the T is fine) or a number of epoch seconds.
 
-    Text without an offset means UTC (`naive` is set). Numbers of 1e11 and more are milliseconds. Digits beyond the
+    Text without an offset means UTC (`naive` is set); `offset` tells another offset than UTC's. Numbers of 1e11 and
+    more are milliseconds, those of 1e15 to 1e16 microseconds, of 1e18 to 1e19 nanoseconds. Digits beyond the
     microsecond are cut. The leap second 23:59:60 UTC maps, as in POSIX, to the first second of the next day. Raises
     `ValueError`, without the text, for anything else, and for digits that read as a date (20240501, 20240501083000).
     """
@@ -56,6 +64,7 @@ def parse_instant(text: str) -> Instant:
         raise ValueError("not ISO 8601 and not a number of seconds since 1970") from None
     naive = moment.tzinfo is None
     moment = moment.replace(tzinfo=UTC) if naive else moment
+    offset = bool(moment.utcoffset())
     us = (moment - _EPOCH) // _MICROSECOND
     if leap:
         if us // 60_000_000 % 1440 != 1439:
@@ -63,10 +72,22 @@ def parse_instant(text: str) -> Instant:
         us += 1_000_000
     if not _FIRST_US <= us <= _LAST_US:
         raise ValueError("a time outside the years 1 to 9999 in UTC")
-    return Instant(us, "iso", naive=naive, leap_second=bool(leap))
+    return Instant(us, "iso", naive=naive, leap_second=bool(leap), offset=offset)
+
+
+def day_first(text: str) -> str:
+    """Turn 20/03/2021 00:22 (also with dots or hyphens, day before month) into ISO 8601; other text stays."""
+    match = _DAY_FIRST.fullmatch(text.strip())
+    if match is None:
+        return text
+    day, month, year, rest = match.groups()
+    return f"{year}-{int(month):02d}-{int(day):02d}{rest or ''}"
 
 
 def _from_number(number: Decimal) -> Instant:
+    for style, (smallest, microseconds) in _FINER.items():
+        if smallest <= number < 10 * smallest:
+            return Instant(int(number * microseconds), style)
     milliseconds = abs(number) >= _MILLISECONDS_FROM
     us = int((number * (1_000 if milliseconds else 1_000_000)).to_integral_value())
     if not _FIRST_US <= us <= _LAST_US:
@@ -75,12 +96,14 @@ def _from_number(number: Decimal) -> Instant:
 
 
 def format_instant(us: int, style: TimeStyle = "iso") -> str:
-    """Write an instant as ISO 8601 in UTC, or as epoch seconds or milliseconds; exact to the microsecond."""
+    """Write an instant as ISO 8601 in UTC, or as a number in the unit of the style; exact to the microsecond."""
     us = int(us)
     if style == "iso":
         moment = _EPOCH + us * _MICROSECOND
         fraction = f".{moment.microsecond:06d}".rstrip("0").rstrip(".")
         return f"{moment.replace(microsecond=0, tzinfo=None).isoformat()}{fraction}Z"
+    if style in ("epoch_us", "epoch_ns"):
+        return str(us if style == "epoch_us" else 1000 * us)
     digits = 6 if style == "epoch_s" else 3
     text = format(Decimal(us).scaleb(-digits), "f")
     return text.rstrip("0").rstrip(".")

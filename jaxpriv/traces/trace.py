@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -10,14 +10,18 @@ import numpy as np
 from jaxpriv.traces.instants import TimeStyle
 
 
+TrackChoice = int | Literal["all"] | None
+
+
 @dataclass(frozen=True)
 class FileStyle:
     """How a file writes its rows, so that the sanitised file reads like the original.
 
     `columns` are the names of the time, latitude and longitude columns (CSV only); nothing else of a header is kept.
+    Formats that are no text (Parquet, GeoPackage) are written as CSV.
     """
 
-    kind: Literal["csv", "gpx", "plt"]
+    kind: Literal["csv", "gpx", "plt", "geojson"]
     delimiter: str = ","
     columns: tuple[str, str, str] = ("time", "lat", "lon")
     time_style: TimeStyle = "iso"
@@ -27,7 +31,8 @@ class FileStyle:
 class RawRows:
     """What a reader found, before cleaning: one entry a row, `None` or NaN where a value is missing.
 
-    `decimals` is the largest number of decimals that a position is printed with.
+    `decimals` is the largest number of decimals that a position is printed with; `other_rows` are those of other
+    people, or of nobody, that a choice of a person left out. Where the file has segments, `segment` numbers each row's.
     """
 
     style: FileStyle
@@ -37,6 +42,10 @@ class RawRows:
     decimals: int
     naive_times: int = 0
     leap_seconds: int = 0
+    offset_times: int = 0
+    decimal_commas: int = 0
+    other_rows: int = 0
+    segment: list[int] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,9 @@ class Cleaning:
     duplicate_rows: int = 0
     naive_times: int = 0
     leap_seconds: int = 0
+    offset_times: int = 0
+    decimal_commas: int = 0
+    other_rows: int = 0
 
     @property
     def dropped(self) -> int:
@@ -61,7 +73,15 @@ class Cleaning:
 
     def sentences(self) -> list[str]:
         """Say each rule that did something, with its count; an empty list when the file was clean."""
-        rules = [
+        return [f"{count} row{'s' if count > 1 else ''} {text}" for count, text in self._rules() if count]
+
+    def repairs(self) -> list[str]:
+        """Say each rule that strict reading refuses: all but the change to UTC and the choice of a person."""
+        kept = replace(self, offset_times=0, other_rows=0)
+        return kept.sentences()
+
+    def _rules(self) -> list[tuple[int, str]]:
+        return [
             (self.missing_time, "dropped: no time."),
             (self.missing_position, "dropped: no position."),
             (self.zero_fix, "dropped: latitude and longitude exactly 0, which receivers write without a fix."),
@@ -71,8 +91,10 @@ class Cleaning:
             (self.duplicate_rows, "at the instant of another row: merged into their mean, written to each of them."),
             (self.naive_times, "with a time without an offset: taken as UTC."),
             (self.leap_seconds, "at the leap second 23:59:60: taken as the first second of the next day."),
+            (self.offset_times, "with a time in another offset: brought to UTC."),
+            (self.decimal_commas, "with a decimal comma in a position: read as a decimal point."),
+            (self.other_rows, "of other people, or of nobody: left out, as the choice of one person asks."),
         ]
-        return [f"{count} row{'s' if count > 1 else ''} {text}" for count, text in rules if count]
 
 
 @dataclass(frozen=True)

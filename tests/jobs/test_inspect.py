@@ -15,7 +15,7 @@ from jaxpriv.errors import InputError
 from jaxpriv.jobs.inspect import inspect_file
 from jaxpriv.jobs.inspect_text import inspection_text
 from jaxpriv.traces.contents import ReadOptions
-from jaxpriv.traces.files import file_contents
+from jaxpriv.traces.files import file_contents, read_trace
 from jaxpriv.traces.instants import parse_instant
 
 
@@ -82,6 +82,10 @@ def test_date_line_poles_and_long_traces(tmp_path):
 def test_people_are_described_one_by_one(tmp_path):
     rows = "".join(f"{60 * i},{'abcde'[i % 5]},{40 + i / 1e3},7\n" for i in range(50))
     path = _write(tmp_path, "time,cab_id,lat,lon\n" + rows)
+    twice = inspect_file(_write(tmp_path, "time,cab_id,lat,lon\n" + rows + "0,a,40,7\n3000,b,,7\n60,c,40,7\n", "b.csv"))
+    # Person c has no row at 60 s, where person b has one: other people's rows are no duplicates.
+    assert "  - 1 row at the instant of another row" in inspection_text(twice)
+    assert "  - 1 row dropped: no position." in inspection_text(twice)
     found = inspect_file(path)
     assert [(person.name, person.points, person.median_step_s) for person in found.people] == [
         (name, 10, 300) for name in "abcde"
@@ -142,6 +146,29 @@ def test_protect_asks_whose_rows_and_reads_strictly(tmp_path):
     path.write_text(path.read_text() + "1577838300,a,,7\n")
     strict = runner.invoke(app, [*command, "--who", "a", "--strict", "--force"])
     assert (strict.exit_code, "1 row dropped: no position" in strict.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (",40,7", "no time"),
+        ("2020-01-01T00:02:00Z,,7", "no position"),
+        ("2020-01-01T00:02:00Z,0,0", "exactly 0"),
+        ("2020-01-01T00:02:00Z,91,7", "outside ±90"),
+        ("2020-01-01T00:02:00Z,40,367", "brought back by one turn"),
+        ("2019-01-01T00:02:00Z,40,7", "sorted by time"),
+        ("2020-01-01T00:01:00Z,40,7", "merged into their mean"),
+        ("2020-01-01T00:02:00,40,7", "taken as UTC"),
+        ("2016-12-31T23:59:60Z,40,7", "first second of the next day"),
+    ],
+)
+def test_strict_reading_refuses_what_is_repaired_otherwise(row, words, tmp_path):
+    path = _write(tmp_path, _csv("2020-01-01T00:00:00Z,40,7", "2020-01-01T01:01:00+01:00,40,7"))
+    assert read_trace(path, strict=True).cleaning.offset_times == 1
+    path = _write(tmp_path, _csv("2020-01-01T00:00:00Z,40,7", "2020-01-01T00:01:00Z,40,7", row))
+    assert words in " ".join(inspect_file(path).people[0].cleaning.sentences())
+    with pytest.raises(InputError, match=f"strict reading repairs nothing.*{re.escape(words)}"):
+        read_trace(path, strict=True)
 
 
 def _index(folder):

@@ -63,7 +63,9 @@ def test_utf16_and_windows_line_ends(tmp_path):
         (_rows("1,49.97"), "row 2: 2 cells where the header has 3"),
         (_rows("0,1,1", "1,49,97,7,93"), "row 3: 5 cells"),  # decimal commas are never read as 49 and 97
         (_rows('1,"49,97","7,93"'), "row 2: the latitude is not a number of degrees; write decimals with a point"),
-        ("time;lat;lon\n1;49,97;7,93\n", "row 2: the latitude"),
+        ("time;lat;lon\n1;49,97;7,93\n2;49.98;7.94\n", "row 3: the latitude has a decimal point where rows before"),
+        ("time;lat;lon\n1;49.97;7.93\n2;49,98;7,94\n", "row 3: a decimal comma where rows before have"),
+        ("time;lat;lon\n1;1.049,97;7,93\n", "row 2: the latitude is not a number of degrees"),
         (_rows("1,40,0x1F"), "row 2: the longitude"),
         (_rows("1,40,7", "20/03/2021 00:22,40,7"), "row 3: the time is not ISO 8601"),
         (_rows("1,40,7", "2020-01-01T00:00:00Z,40,7"), "row 3: the time is written in another way"),
@@ -175,7 +177,7 @@ def test_positions_stay_out_of_representations():
     assert "27.1" not in repr(raw) + repr(clean(raw))
 
 
-@pytest.mark.parametrize("name", ["trace.kml", "trace", "trace.gz", "trace.txt.gz", ".csv"])
+@pytest.mark.parametrize("name", ["trace.kml", "trace", "trace.gz", "trace.kml.gz", ".csv"])
 def test_other_formats_are_named(name, tmp_path):
     (tmp_path / name).write_text(HEADER)
     with pytest.raises(InputError, match=r"\.csv, \.gpx or \.plt"):
