@@ -13,11 +13,12 @@ from jaxtyping import Float
 from jaxpriv.channels.channel_design import ChannelDesign, finished, within_limits
 from jaxpriv.channels.inference import Guesses
 from jaxpriv.channels.lower_bound import least_reduced_costs, sum_of_minima
+from jaxpriv.channels.mixtures import best_mixture
 from jaxpriv.channels.primal_dual import Iterate, advance, start, step_ratio
 from jaxpriv.channels.prior import DiscretePrior
 from jaxpriv.channels.problem import ChannelProblem, channel_problem
 from jaxpriv.channels.program_blocks import Layout, build_program, from_columns, multipliers, to_columns
-from jaxpriv.channels.repair import remapped, top_up
+from jaxpriv.channels.repair import envelope, inner_limits, remapped, top_up
 from jaxpriv.errors import InputError
 from jaxpriv.precision import double_precision
 
@@ -26,9 +27,11 @@ from jaxpriv.precision import double_precision
 _ALL_PAIRS, _STRETCH = 64, 1.02
 # Beyond this many inputs, pairs farther than so many nats from an output are left to the repair.
 _MANY, _HORIZON = 256, 9.0
-# First ratio of dual to primal steps, relative to the scale of the cost; it adapts at each restart, within limits:
+# First ratio of dual to primal steps, relative to the scale of the cost; it adapts now and then, within limits:
 # far travel of the multipliers asks for a larger ratio, at which the lower bound lags behind.
 _RATIO, _LEAST_RATIO, _LARGEST_RATIO = 0.3, 0.1, 1.0
+# Columns of an iterate that reach this probability are mixed.
+_RARE = 1e-6
 # Iterations between looks at the residual.
 _CHUNK = 50
 # Double precision until the multipliers take this many bytes, single precision beyond.
@@ -144,6 +147,14 @@ class _Best(NamedTuple):
     moved: float
     bound: float
     steps: int
+    # Columns within the limits to mix channels of (n, k); empty where channels are not mixed.
+    pool: np.ndarray
+
+    def better(self, problem: ChannelProblem, matrix: np.ndarray, drop: float) -> _Best:
+        """The cheaper of this and a matrix, repaired."""
+        repaired, moved = within_limits(problem, matrix, drop)
+        loss = float(np.sum(problem.cost * repaired))
+        return self._replace(matrix=repaired, loss=loss, moved=moved) if loss < self.loss else self
 
 
 def _iterate(problem, first, kind, tolerance, max_steps, max_seconds, drop, began, callback) -> _Best:
@@ -152,50 +163,58 @@ def _iterate(problem, first, kind, tolerance, max_steps, max_seconds, drop, bega
     scale = float(np.linalg.norm(problem.cost)) / np.sqrt(len(first)) or 1.0
     ratio = jnp.asarray(_RATIO * scale, kind)
     current = start(program, to_columns(layout, first))
-    anchor, count = current, jnp.asarray(0.0, kind)
-    matrix, moved = within_limits(problem, first, drop)
-    best = _Best(matrix, float(np.sum(problem.cost * matrix)), moved, -np.inf, 0)
-    steps, seen, check, reference, previous = 0, 0, 4 * _CHUNK, None, np.inf
+    earlier, since = current, 0
+    mixed = len(first) > _MANY and problem.errors is None
+    pool = np.exp(-inner_limits(problem.limits.allowed)) if mixed else np.zeros((len(first), 0))
+    best = _Best(first, np.inf, 0.0, -np.inf, 0, pool).better(problem, first, drop)
+    steps, seen, check = 0, 0, (16 if mixed else 4) * _CHUNK
     while steps < max_steps:
-        current, plain, count, report = advance(program, current, anchor, count, ratio, norm, steps=_CHUNK)
+        current, plain, report = advance(program, current, ratio, norm, steps=_CHUNK)
         steps += _CHUNK
-        residual = float(report.residual)
         late = max_seconds is not None and time.perf_counter() - began > max_seconds
         close = best.loss - float(report.lower_bound) <= tolerance * best.loss and steps >= 1.05 * seen
         if steps >= check or late or steps >= max_steps or close:
-            seen, check = steps, int(np.ceil(1.4 * steps))
+            seen, check = steps, int(np.ceil((1.8 if mixed else 1.4) * steps))
             best = _checked(problem, layout, plain, drop, best, steps)
             told = None
             if callback is not None:
                 told = callback(Progress(steps, time.perf_counter() - began, best.loss, best.bound))
             if told or late or best.loss - best.bound <= tolerance * best.loss:
                 break
-        reference = residual if reference is None else reference
-        since = float(count)
-        fell = residual <= 0.2 * reference
-        stalled = residual <= 0.8 * reference and residual > previous
-        previous = residual
-        if fell or stalled or since >= 0.36 * steps:
+        if steps >= 2 * since + 4 * _CHUNK:
             ratio = jnp.clip(
-                step_ratio(program, plain, anchor, ratio), _LEAST_RATIO * scale, _LARGEST_RATIO * scale
+                step_ratio(program, plain, earlier, ratio), _LEAST_RATIO * scale, _LARGEST_RATIO * scale
             ).astype(kind)
-            current, anchor, count = plain, plain, jnp.asarray(0.0, kind)
-            reference, previous = None, np.inf
+            earlier, since = plain, steps
     return best._replace(steps=steps)
 
 
 def _checked(problem: ChannelProblem, layout: Layout, plain: Iterate, drop: float, best: _Best, steps: int) -> _Best:
     lowest = np.full(len(problem.cost), np.inf)
-    for prices in multipliers(layout, plain.limits, plain.errors):
+    for prices in multipliers(layout, plain.limits, plain.tails, plain.errors):
         found = least_reduced_costs(
-            problem.cost[:, prices.columns], prices.pairs, prices.levels, prices.limits, problem.errors, prices.errors
+            problem.cost[:, prices.columns],
+            prices.pairs,
+            prices.levels,
+            prices.limits,
+            problem.errors,
+            prices.errors,
+            prices.tails,
         )
         lowest = np.minimum(lowest, found)
-    matrix, moved = within_limits(problem, from_columns(layout, plain.matrix), drop)
-    loss = float(np.sum(problem.cost * matrix))
-    if loss < best.loss:
-        best = best._replace(matrix=matrix, loss=loss, moved=moved)
-    return best._replace(bound=max(best.bound, sum_of_minima(lowest)), steps=steps)
+    best = best._replace(bound=max(best.bound, sum_of_minima(lowest)), steps=steps)
+    matrix = from_columns(layout, plain.matrix)
+    if best.pool.shape[1] == 0:
+        return best.better(problem, matrix, drop)
+    # On large maps the iterate's tails are far from done when its shape near the outputs is: raised to the limits, its
+    # columns are good ones all the same, and the linear program of their weights has n rows.
+    columns = envelope(remapped(matrix, problem.cost), inner_limits(problem.limits.allowed))
+    mixture = best_mixture(
+        np.concatenate([best.pool, columns[:, np.max(columns, axis=0) > _RARE]], axis=1), problem.cost
+    )
+    if mixture is None:
+        return best.better(problem, matrix, drop)
+    return best.better(problem, remapped(mixture.matrix, problem.cost), drop)._replace(pool=mixture.columns)
 
 
 def _checked_initial(problem: ChannelProblem, initial: Float[np.ndarray, "n m"]) -> Float[np.ndarray, "n m"]:

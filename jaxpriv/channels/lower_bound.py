@@ -11,6 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float, Int
 
+from jaxpriv.channels.program_blocks import Tails
+
 
 _UNIT = float(np.finfo(np.float64).eps)
 
@@ -44,8 +46,12 @@ def least_reduced_costs(
     multipliers: Float[np.ndarray, "E m"],
     errors: Float[np.ndarray, "g n"] | None = None,
     error_multipliers: Float[np.ndarray, "g m"] | None = None,
+    tails: Tails | None = None,
 ) -> Float[np.ndarray, " n"]:
-    """min over z of R[x, z], (n,), rounded down. Minima over all outputs are the minima over blocks of outputs."""
+    """min over z of R[x, z], (n,), rounded down. Minima over all outputs are the minima over blocks of outputs.
+
+    `tails` are further limits e^{−c(x, a)} K[a, z] <= K[x, z], a the anchor of z, with their multipliers.
+    """
     n, count = len(cost), len(levels)
     prices = np.maximum(np.asarray(multipliers, dtype=np.float64), 0.0)
     # e^level is rounded up: a looser limit is implied by the true one.
@@ -61,6 +67,15 @@ def least_reduced_costs(
         reduced = reduced - errors.T @ penalties
         size = size + np.abs(errors).T @ penalties
         terms += errors.shape[0]
+    if tails is not None:
+        far = np.maximum(tails.prices, 0.0)
+        # Here a smaller factor is the looser limit.
+        owed = np.sum(tails.shrink * (1.0 - 8.0 * _UNIT) * far, axis=0)
+        outputs = np.arange(reduced.shape[1])
+        reduced, size = reduced - far, size + far
+        reduced[tails.anchor, outputs] += owed
+        size[tails.anchor, outputs] += owed
+        terms += n + 2
     # Each entry is a sum of `terms` products: its rounding error is below terms · unit · (sum of magnitudes).
     return np.min(reduced - (2.0 * terms) * _UNIT * size, axis=1)
 

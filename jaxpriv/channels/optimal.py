@@ -22,8 +22,9 @@ from jaxpriv.errors import CertificateError, InputError
 
 # Rows that HiGHS solves in about a minute on one core (80,000 rows: 12 s).
 MAX_ROWS = 200_000
-# Measured peak of HiGHS' interior point method: about 2 kB a row.
-_BYTES_PER_ROW = 2e3
+# For the message only: 77,750 rows (50 places) took a peak of 118 MB beyond the process's start, the solver's code
+# included.
+_BYTES_PER_ROW = 1.5e3
 # Beyond this many rows the interior point method is the faster.
 _SIMPLEX_ROWS = 5_000
 

@@ -1,9 +1,9 @@
 """A first-order method for the linear program of an optimal channel, on any backend, in memory O(pairs × outputs).
 
 The Lagrangian game min over row-stochastic K, max over λ, ω >= 0 of Σ C K + Σ λ (A K) − Σ ω (B K) is solved by the
-primal–dual hybrid gradient method of Chambolle and Pock (2011), reflected and anchored as in Halpern's iteration and
-restarted (Applegate et al. 2021; Lu and Yang, arXiv:2407.16144). Rows are projected exactly onto the simplex, steps
-follow the local weight of the prior, and any λ, ω >= 0 give a lower bound: docs/optimal_channels.md.
+primal–dual hybrid gradient method of Chambolle and Pock (2011), over-relaxed (Condat 2013). Rows are projected exactly
+onto the simplex, steps follow the local weight of the prior, and any λ, ω >= 0 give a lower bound:
+docs/optimal_channels.md.
 """
 
 from __future__ import annotations
@@ -19,18 +19,22 @@ from jaxtyping import Array, Float
 from jaxpriv.channels.program_blocks import Program
 
 
+# Below 2, where the iteration need not converge.
+_RELAXATION = 1.8
+
+
 class Iterate(NamedTuple):
     """Channel and multipliers, or a step between two of them, in the program's order of outputs."""
 
     matrix: Float[Array, "n M"]
     limits: Float[Array, "B D W k"]
+    tails: Float[Array, "t M"]
     errors: Float[Array, "g M"]
 
 
 class Report(NamedTuple):
     """What a stretch of iterations ended with, computed in the iterates' own precision: a guide, not a claim."""
 
-    residual: Float[Array, ""]
     lower_bound: Float[Array, ""]
     loss: Float[Array, ""]
 
@@ -41,39 +45,31 @@ def start(program: Program, matrix: Float[np.ndarray, "n M"]) -> Iterate:
     dtype = program.cost.dtype
     shape = (*program.own.shape, columns // program.own.shape[0])
     errors = jnp.zeros((program.errors.shape[0], columns), dtype)
-    return Iterate(jnp.asarray(matrix, dtype), jnp.zeros(shape, dtype), errors)
+    return Iterate(jnp.asarray(matrix, dtype), jnp.zeros(shape, dtype), jnp.zeros(program.tail.shape, dtype), errors)
 
 
 @partial(jax.jit, static_argnames=("steps",))
 def advance(
-    program: Program,
-    iterate: Iterate,
-    anchor: Iterate,
-    count: Float[Array, ""],
-    ratio: Float[Array, ""],
-    norm: Float[Array, ""],
-    *,
-    steps: int,
-) -> tuple[Iterate, Iterate, Float[Array, ""], Report]:
-    """`steps` anchored iterations from `iterate`; also one plain step further, whose channel and multipliers are valid.
+    program: Program, iterate: Iterate, ratio: Float[Array, ""], norm: Float[Array, ""], *, steps: int
+) -> tuple[Iterate, Iterate, Report]:
+    """`steps` over-relaxed iterations from `iterate`; also one plain step further, which is a channel with prices >= 0.
 
-    `count` is the number of iterations since the anchor was set, `ratio` the dual-to-primal step ratio.
+    `ratio` is the dual-to-primal step ratio, `norm` at least the norm of the weighted constraints.
     """
 
-    def body(_, state):
-        current, k = state
-        return _move(program, current, anchor, (k + 1.0) / (k + 2.0), ratio, norm), k + 1.0
+    def body(_, current):
+        return _move(program, current, _RELAXATION, ratio, norm)
 
-    iterate, count = jax.lax.fori_loop(0, steps, body, (iterate, count))
-    plain = _move(program, iterate, iterate, jnp.asarray(0.5, count.dtype), ratio, norm)
-    change = jax.tree.map(jnp.subtract, plain, iterate)
-    return iterate, plain, count, _report(program, plain, change, ratio, norm)
+    iterate = jax.lax.fori_loop(0, steps, body, iterate)
+    plain = _move(program, iterate, 1.0, ratio, norm)
+    bound = jnp.sum(jnp.min(_reduced_cost(program, plain), axis=1))
+    return iterate, plain, Report(bound, jnp.sum(program.cost * plain.matrix))
 
 
 @jax.jit
-def step_ratio(program: Program, iterate: Iterate, anchor: Iterate, ratio: Float[Array, ""]) -> Float[Array, ""]:
-    """The ratio of dual to primal travel since the anchor, averaged in logarithms with the present ratio."""
-    moved = jax.tree.map(jnp.subtract, iterate, anchor)
+def step_ratio(program: Program, iterate: Iterate, earlier: Iterate, ratio: Float[Array, ""]) -> Float[Array, ""]:
+    """The ratio of dual to primal travel since an earlier iterate, averaged in logarithms with the present ratio."""
+    moved = jax.tree.map(jnp.subtract, iterate, earlier)
     primal = jnp.sqrt(jnp.sum(moved.matrix**2 * program.weight[:, None]))
     dual = jnp.sqrt(_dual_square(program, moved))
     travelled = (primal > 0.0) & (dual > 0.0)
@@ -81,11 +77,11 @@ def step_ratio(program: Program, iterate: Iterate, anchor: Iterate, ratio: Float
     return jnp.sqrt(found * ratio)
 
 
-def _move(program: Program, iterate: Iterate, anchor: Iterate, share: Array, ratio: Array, norm: Array) -> Iterate:
-    """share (2 T(z) − z) + (1 − share) anchor, T one primal–dual step; with share ½ and z the anchor: T(z) itself."""
+def _move(program: Program, iterate: Iterate, relaxation: float, ratio: Array, norm: Array) -> Iterate:
+    """z + relaxation (T(z) − z), T one primal–dual step."""
 
-    def combined(plain, current, fixed):
-        return share * (2.0 * plain - current) + (1.0 - share) * fixed
+    def relaxed(plain, current):
+        return current + relaxation * (plain - current)
 
     gradient = _reduced_cost(program, iterate)
     step = 1.0 / (norm * ratio * program.weight[:, None])
@@ -94,16 +90,28 @@ def _move(program: Program, iterate: Iterate, anchor: Iterate, share: Array, rat
     by_block = ahead.reshape(len(ahead), program.own.shape[0], -1)
 
     def block(_, data):
-        here, prices, fixed = data
+        here, prices = data
         residual = _block_residual(here, by_block)
         plain = jnp.maximum(0.0, prices + (ratio / norm) * here.push[:, :, None] * residual)
-        return None, combined(plain, prices, fixed)
+        return None, relaxed(plain, prices)
 
-    _, limits = jax.lax.scan(block, None, (_blocks(program), iterate.limits, anchor.limits))
+    _, limits = jax.lax.scan(block, None, (_blocks(program), iterate.limits))
+    tails = iterate.tails
+    if len(tails):
+        plain = jnp.maximum(0.0, tails + (ratio / norm) * _tail_push(program) * _tail_residual(program, ahead))
+        tails = relaxed(plain, tails)
     errors = jnp.maximum(0.0, iterate.errors - (ratio / norm) * (program.errors @ ahead))
-    return Iterate(
-        combined(matrix, iterate.matrix, anchor.matrix), limits, combined(errors, iterate.errors, anchor.errors)
-    )
+    return Iterate(relaxed(matrix, iterate.matrix), limits, tails, relaxed(errors, iterate.errors))
+
+
+def _tail_residual(program: Program, matrix: Array) -> Array:
+    """e^{−c} K[anchor] − K[x] at each output."""
+    return program.tail * matrix[program.anchor, jnp.arange(matrix.shape[1])] - matrix
+
+
+def _tail_push(program: Program) -> Array:
+    """The weight of each tail's step; zero where there is no tail."""
+    return jnp.where(program.tail > 0.0, jnp.minimum(program.weight[:, None], program.weight[program.anchor]), 0.0)
 
 
 class _Block(NamedTuple):
@@ -145,7 +153,11 @@ def _reduced_cost(program: Program, iterate: Iterate) -> Array:
     n, columns = program.cost.shape
     blocks = program.own.shape[0]
     spread = collected[jnp.arange(blocks)[None, :], program.row.T]
-    return program.cost - program.errors.T @ iterate.errors + spread.reshape(n, columns)
+    total = program.cost - program.errors.T @ iterate.errors + spread.reshape(n, columns)
+    if len(iterate.tails):
+        owed = jnp.sum(program.tail * iterate.tails, axis=0)
+        total = (total - iterate.tails).at[program.anchor, jnp.arange(columns)].add(owed)
+    return total
 
 
 def _simplex(values: Array, likely: Array) -> Array:
@@ -172,24 +184,10 @@ def _simplex(values: Array, likely: Array) -> Array:
     return jnp.maximum(0.0, values - threshold)
 
 
-def _report(program: Program, plain: Iterate, change: Iterate, ratio: Array, norm: Array) -> Report:
-    primal = jnp.sum(change.matrix**2 * program.weight[:, None]) * norm * ratio
-    dual = _dual_square(program, change) * norm / ratio
-    moved = change.matrix.reshape(len(change.matrix), program.own.shape[0], -1)
-
-    def crossed(total, data):
-        here, prices = data
-        return total + jnp.sum(prices * _block_residual(here, moved)), None
-
-    cross, _ = jax.lax.scan(crossed, jnp.zeros((), primal.dtype), (_blocks(program), change.limits))
-    cross = cross - jnp.sum(change.errors * (program.errors @ change.matrix))
-    return Report(
-        jnp.sqrt(jnp.maximum(0.0, primal + dual - 2.0 * cross)),
-        jnp.sum(jnp.min(_reduced_cost(program, plain), axis=1)),
-        jnp.sum(program.cost * plain.matrix),
-    )
-
-
 def _dual_square(program: Program, moved: Iterate) -> Array:
     weight = jnp.where(program.push > 0.0, program.push, 1.0)[..., None]
-    return jnp.sum(moved.limits**2 / weight) + jnp.sum(moved.errors**2)
+    total = jnp.sum(moved.limits**2 / weight) + jnp.sum(moved.errors**2)
+    if len(moved.tails):
+        push = _tail_push(program)
+        total = total + jnp.sum(moved.tails**2 / jnp.where(push > 0.0, push, 1.0))
+    return total

@@ -1,8 +1,8 @@
 """The linear program of an optimal channel laid out in blocks of outputs, each with the inputs near them.
 
-Far from an output its column meets the limits without being told: a price there is worth e^{−c} of one nearby. A block
-of neighbouring outputs therefore has multipliers only for pairs of inputs within a horizon (in nats) of the block. What
-is left out makes the program a relaxation, so that bounds stay valid; the channel is repaired against every pair.
+A block of neighbouring outputs has multipliers for the pairs of inputs within a horizon (in nats) of the block. An
+input beyond it is compared with one place only, the output's own: its probability is at least e^{−c} of the one there.
+What is left out makes the program a relaxation, so that bounds stay valid; the channel is repaired against every pair.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class Program(NamedTuple):
     The slot (b, j, x) stands for the limits own K[x] <= gain K[neighbour] at the outputs of block b, scaled so that
     own² + gain² = 1; `neighbour` counts within the block, and `back` is the neighbour's slot for x. `places` (B, W) are
     the inputs of a block (repeated where it has fewer), `row` (B, n) is where an input is found there (W: nowhere).
+    `tail` (n, M) is e^{−c} to the input `anchor` of the output, 0 inside the block; it has no rows without a horizon.
     """
 
     cost: Float[Array, "n M"]
@@ -42,6 +43,8 @@ class Program(NamedTuple):
     gain: Float[Array, "B D W"]
     received: Float[Array, "B D W"]
     push: Float[Array, "B D W"]
+    tail: Float[Array, "t M"]
+    anchor: Int[Array, " M"]
     errors: Float[Array, "g n"]
     weight: Float[Array, " n"]
 
@@ -55,18 +58,29 @@ class Layout(NamedTuple):
     second: Int[np.ndarray, "B D W"]
     level: Float[np.ndarray, "B D W"]
     own: Float[np.ndarray, "B D W"]
+    tail: Float[np.ndarray, "t M"]
+    anchor: Int[np.ndarray, " M"]
     error_scale: float
     norm: float
 
 
+class Tails(NamedTuple):
+    """Rows shrink[x, z] K[anchor z, z] <= K[x, z] and their multipliers."""
+
+    anchor: Int[np.ndarray, " k"]
+    shrink: Float[np.ndarray, "n k"]
+    prices: Float[np.ndarray, "n k"]
+
+
 class Prices(NamedTuple):
-    """Multipliers of one block: of the directed `pairs` (E, 2) with `levels` (E,) and of the error rows."""
+    """Multipliers of a block: of the directed `pairs` (E, 2) with `levels` (E,), of its tails and of the error rows."""
 
     columns: Int[np.ndarray, " k"]
     pairs: Int[np.ndarray, "E 2"]
     levels: Float[np.ndarray, " E"]
     limits: Float[np.ndarray, "E k"]
     errors: Float[np.ndarray, "g k"]
+    tails: Tails | None
 
 
 def build_program(
@@ -74,15 +88,19 @@ def build_program(
 ) -> tuple[Program, Layout]:
     """The arrays of the iteration in `dtype`, and the tables that read its multipliers.
 
-    `horizon` (nats): pairs of inputs farther from all outputs of a block are left out; None for none. It is ignored
-    where some inputs have no limit between them.
+    `horizon` (nats): inputs farther from all outputs of a block are tails; None for none. It is ignored where some
+    inputs have no limit between them.
     """
-    n, m = problem.cost.shape
+    n = len(problem.cost)
     directed = np.concatenate([problem.limits.pairs, problem.limits.pairs[:, ::-1]])
     levels = np.concatenate([problem.limits.levels, problem.limits.levels])
     order = np.lexsort((directed[:, 1], directed[:, 0]))
     directed, levels = directed[order], levels[order]
-    columns, nearby = _blocks(problem, horizon, width)
+    columns, anchor, nearby = _blocks(problem, horizon, width)
+    size = len(columns) // len(nearby)
+    tail = np.where(np.repeat(nearby.T, size, axis=1), 0.0, np.exp(-problem.limits.allowed[:, anchor]))
+    tail = np.where(columns >= 0, tail, 0.0)
+    tail = tail if np.any(tail) else np.zeros((0, len(columns)))
     weight = _local_weight(problem)
     tables = [_table(np.flatnonzero(inside), directed, levels) for inside in nearby]
     slots = max(1, *(int(table[1].max(initial=-1)) + 1 for table in tables))
@@ -112,14 +130,16 @@ def build_program(
     padded = 4.0 * np.max(np.abs(problem.cost)) + np.max(problem.cost)
     cost = np.where(columns[None, :] >= 0, problem.cost[:, np.maximum(columns, 0)], padded)
     real = {"cost": cost, "own": own, "gain": gain, "received": received, "push": push}
-    real |= {"errors": errors, "weight": weight}
-    whole = {"places": places, "row": row, "neighbour": neighbour, "back": back}
+    real |= {"errors": errors, "weight": weight, "tail": tail}
+    whole = {"places": places, "row": row, "neighbour": neighbour, "back": back, "anchor": anchor}
     program = Program(
         **{name: jnp.asarray(value, dtype) for name, value in real.items()},
         **{name: jnp.asarray(value) for name, value in whole.items()},
     )
-    norm = _norm(directed, levels, weight, errors)
-    return program, Layout(columns, used, first, second, level, own, error_scale, norm)
+    # The rows of one output's tails have norm at most 1 + the norm of its shrinking factors.
+    star = 1.0 + float(np.max(np.linalg.norm(tail, axis=0))) if len(tail) else 0.0
+    norm = float(np.hypot(_norm(directed, levels, weight, errors), star))
+    return program, Layout(columns, used, first, second, level, own, tail, anchor, error_scale, norm)
 
 
 def to_columns(layout: Layout, matrix: Float[np.ndarray, "n m"]) -> Float[np.ndarray, "n M"]:
@@ -135,8 +155,11 @@ def from_columns(layout: Layout, matrix: Float[Array, "n M"]) -> Float[np.ndarra
     return result
 
 
-def multipliers(layout: Layout, limits: Float[Array, "B D W k"], errors: Float[Array, "g M"]) -> Iterator[Prices]:
-    """Block by block, the multipliers of the unscaled limits and error rows (see `certified_lower_bound`)."""
+def multipliers(
+    layout: Layout, limits: Float[Array, "B D W k"], tails: Float[Array, "t M"], errors: Float[Array, "g M"]
+) -> Iterator[Prices]:
+    """Block by block, the multipliers of the unscaled limits, tails and error rows (see `least_reduced_costs`)."""
+    tail_prices = np.asarray(tails, dtype=np.float64)
     error_prices = np.asarray(errors, dtype=np.float64) / layout.error_scale
     width = len(layout.columns) // len(layout.used)
     for b, used in enumerate(layout.used):
@@ -145,13 +168,17 @@ def multipliers(layout: Layout, limits: Float[Array, "B D W k"], errors: Float[A
         prices = np.asarray(limits[b], dtype=np.float64)[used][:, real] * layout.own[b][used][:, None]
         pairs = np.stack([layout.first[b][used], layout.second[b][used]], axis=1)
         block = error_prices[:, b * width : (b + 1) * width][:, real]
-        yield Prices(columns[real], pairs, layout.level[b][used], prices, block)
+        where = b * width + np.flatnonzero(real)
+        far = (
+            None if not len(tail_prices) else Tails(layout.anchor[where], layout.tail[:, where], tail_prices[:, where])
+        )
+        yield Prices(columns[real], pairs, layout.level[b][used], prices, block, far)
 
 
 def _blocks(
     problem: ChannelProblem, horizon: float | None, width: int
-) -> tuple[Int[np.ndarray, " M"], Bool[np.ndarray, "B n"]]:
-    """Outputs in blocks of neighbours, padded with −1, and the inputs of each block."""
+) -> tuple[Int[np.ndarray, " M"], Int[np.ndarray, " M"], Bool[np.ndarray, "B n"]]:
+    """Outputs in blocks of neighbours, padded with −1; the input closest to each; and the inputs of each block."""
     n, m = problem.cost.shape
     count = -(-m // width)
     size = -(-m // count)
@@ -160,13 +187,14 @@ def _blocks(
     # Spread the padding: every block has at least one output.
     for b, part in enumerate(np.array_split(order, count)):
         columns[b * size : b * size + len(part)] = part
-    nearby = np.ones((count, n), dtype=bool)
+    nearby, anchor = np.ones((count, n), dtype=bool), np.zeros(len(columns), dtype=np.int32)
     if horizon is not None and problem.outputs is not None and np.all(np.isfinite(problem.limits.allowed)):
         closest = np.argmin(pairwise_distances(np.asarray(problem.prior.locations), problem.outputs), axis=0)
+        anchor = np.where(columns >= 0, closest[np.maximum(columns, 0)], 0).astype(np.int32)
         near = problem.limits.allowed[:, closest] <= horizon
         for b, part in enumerate(np.array_split(order, count)):
             nearby[b] = np.any(near[:, part], axis=1)
-    return columns, nearby
+    return columns, anchor, nearby
 
 
 def _table(inside: np.ndarray, directed: np.ndarray, levels: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -201,7 +229,7 @@ def _norm(directed: np.ndarray, levels: np.ndarray, weight: np.ndarray, errors: 
     else:
         # A fixed start that no symmetry of a map makes orthogonal to the leading vector.
         first = 1.0 + 0.5 * np.cos(np.arange(n) * 2.399963)
-        largest = float(eigsh(square, k=1, v0=first, tol=1e-4, return_eigenvectors=False)[0])
+        largest = float(eigsh(square, k=1, v0=first, return_eigenvectors=False)[0])
     return 1.01 * float(np.sqrt(largest)) if largest > 0.0 else 1.0
 
 
