@@ -150,7 +150,7 @@ def _linear_program(p: np.ndarray, q: np.ndarray, cost: np.ndarray) -> Coupling:
 def _network_simplex(p: np.ndarray, q: np.ndarray, cost: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Plan and column potentials by POT where it is installed, far faster than a general solver; None otherwise."""
     try:
-        import ot
+        import ot  # pyright: ignore[reportMissingImports]
     except ImportError:
         return None
     plan, log = ot.emd(p, q, np.ascontiguousarray(cost), numItermax=10_000_000, log=True)
