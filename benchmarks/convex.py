@@ -22,7 +22,7 @@ SOLVERS = ("CLARABEL", "SCS", "CVXOPT")
 METHODS = (*OURS, *SOLVERS, "Adam")
 SIZES = (20, 50, 100, 200, 500, 1000)
 THEIR_SIZES = (20, 50, 100)
-LIMIT = 40.0  # seconds that a solver may take
+LIMIT = 30.0  # seconds that a solver may take
 STARTING = 20.0  # and what its process may take besides
 EQUAL = 1e-6  # relative excess over the best bound up to which methods count as equally accurate
 

@@ -219,7 +219,7 @@ def test_single_precision_states_its_accuracy():
     covariance = rbf(2.0, 6, 1e-2)
     single = jp.GaussianPrior(jnp.asarray(covariance, jnp.float32))
     for function, number in ((jax.jit(least_trace), 2.0), (jax.jit(least_loss), 1.5)):
-        found = function(single, jp.Secret([2, 3], jnp.float32(1.0)), jnp.float32(number))
+        found = function(single, jp.Secret([2, 3], 1.0), jnp.float32(number))
         assert found.dtype == jnp.float32
         assert float(found) == pytest.approx(float(function(jp.GaussianPrior(covariance), PAIR, number)), rel=1e-4)
 
