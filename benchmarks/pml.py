@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.measure import in_child, markdown_table, seconds_text, slope, timed, write_results
 
 
-CONVEX_SIZES, CONVEX_LIMIT = (5, 10, 20, 50), 420.0
+CONVEX_SIZES, CONVEX_LIMIT = (5, 10, 20, 50), 60.0
 OUR_SIZES = (5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 OWN_SIZES = (5, 10, 20, 50)
 DELTA = 0.05
