@@ -21,6 +21,7 @@ from scipy.special import chdtrc
 from scipy.stats import chi2
 
 from jaxpriv.certificates.arithmetic import float64_array, symmetric_array
+from jaxpriv.certificates.release_leakage import release_leakage
 from jaxpriv.errors import InputError
 from jaxpriv.linalg.cholesky import cholesky, solve_lower
 
@@ -97,13 +98,14 @@ def suppressed(matrix, prior_covariance, noise, *, epsilon: float) -> Suppressed
     for name, value in (("matrix Σ matrixᵀ", signal), ("noise", noise)):
         if not np.linalg.eigvalsh(value)[0] > 64 * np.finfo(float).eps * len(value) * np.max(np.abs(value)):
             raise InputError(f"{name} is singular; send fewer rows, so that every direction carries noise and signal.")
-    root = np.linalg.cholesky(noise)
-    whitened = np.linalg.solve(root, np.linalg.solve(root, signal).T)
-    information = 0.5 * float(np.sum(np.log1p(np.maximum(np.linalg.eigvalsh(0.5 * (whitened + whitened.T)), 0.0))))
+    # An upper bound with directed rounding: an I that is too small would let outputs leak more than ε.
+    information = release_leakage(prior, matrix, np.zeros((len(noise), 0)), noise).information
+    if not math.isfinite(information):
+        raise InputError("the information of the release could not be verified: the noise is too close to singular.")
     rank = matrix.shape[0]
-    # A lower bound of the quantile keeps P(⊥) at e^−ε or above; I is rounded up.
+    # A lower bound of the quantile keeps P(⊥) at e^−ε or above.
     quantile = 0.5 * float(chi2.isf(math.exp(-epsilon), rank)) * (1.0 - 1e-10) if epsilon < 700.0 else math.inf
-    threshold = min(epsilon - information * (1.0 + 1e-10) - 1e-12, quantile)
+    threshold = min(math.nextafter(epsilon - information, -math.inf), quantile)
     return SuppressedGaussian(
         jnp.asarray(matrix), jnp.asarray(noise), jnp.asarray(signal), float(epsilon), information, threshold
     )
