@@ -125,7 +125,8 @@ def _divergence(first: np.ndarray, second: np.ndarray) -> float:
     has = first > 0.0
     if np.any(has & (second <= 0.0)):
         return math.inf
-    return float(np.max(np.log(first[has]) - np.log(second[has]))) + 8 * 2.0**-53
+    # What the logarithms and sums of a few thousand products can lose.
+    return float(np.max(np.log(first[has]) - np.log(second[has]))) + 2.0**-40
 
 
 def _distance(first: np.ndarray, second: np.ndarray) -> float:
