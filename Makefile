@@ -10,7 +10,7 @@ export JAX_PLATFORMS ?= cpu
 WORKERS ?= 2
 TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: demo test test-all lint format bench gpu-check clean
+.PHONY: demo test test-all lint format docs notebooks bench gpu-check clean
 
 demo: $(VENV)/.core
 	$(BIN)/jaxpriv demo
@@ -30,6 +30,14 @@ lint: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The site, in site/; a dead link or a name without a page fails.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+# Every notebook, at the small size that is its default.
+notebooks: $(VENV)/.notebooks
+	$(TEST) --nbmake notebooks
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
@@ -58,5 +66,13 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable . --group test --group dev
 	touch $@
 
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable . --group docs
+	touch $@
+
+$(VENV)/.notebooks: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable . --group test --group notebooks
+	touch $@
+
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache jaxpriv-demo
+	rm -rf site $(VENV) .pytest_cache .ruff_cache jaxpriv-demo

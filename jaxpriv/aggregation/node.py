@@ -18,7 +18,8 @@ class AggregationNode(eqx.Module):
     Args:
         system: x_{k+1} = A x_k + w_k with its natural disturbance Q, which is a floor: more may be added, never less.
             A stable, C of full row rank.
-        epsilon, delta: the leakage about x_k exceeds ε nats with probability at most δ.
+        epsilon: the leakage about x_k exceeds ε nats …
+        delta: … with at most this probability.
         weights: L, (q, m), the same q for all nodes; the identity by default (m = q). LᵀL must be positive definite:
             for a weighted sum of several outputs of one node see `merged`.
         noise_floor: Θ₀, the noise that is there in any case: a variance (times the identity) or an (m, m) covariance.

@@ -127,11 +127,13 @@ def audit_channel(
         sets: protection sets (K, n) to report on; every pair inside a set counts.
         epsilons: nominal levels (K,) to compare with.
         min_error: the claimed least error, to compare with.
-        outputs, loss: published places or losses, where they are not the prior's places and distances.
+        outputs: published places, where they are not the prior's.
+        loss: losses, where they are not distances.
         guesses: where the adversary may guess (see `inference`).
         adversary_prior: the adversary's belief (n,), where it is not the prior. No positive error survives an
             adversary who is already sure.
-        method, bound: name and closed-form level of the whole map, for the report.
+        method: its name, for the report.
+        bound: closed-form level of the whole map, for the report.
 
     Raises:
         InputError: shapes that do not fit, an empty set, a probability below the range of float64.

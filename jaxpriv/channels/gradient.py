@@ -74,7 +74,8 @@ def gradient_channel(
 
     Args:
         tolerance: stop when (loss − lower bound)/loss is below it.
-        max_steps, max_seconds: stop there all the same; the gap reached is reported. Seconds are of the wall clock.
+        max_steps: stop there all the same; the gap reached is reported.
+        max_seconds: likewise, by the wall clock.
         drop: outputs that no input uses with more than this probability are merged into others.
         initial: a channel matrix to start from; else the better, after remapping, of the exponential mechanism and the
             mechanism K ∝ e^{−c(x, z)} whose columns meet the limits tightly.

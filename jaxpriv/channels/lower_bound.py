@@ -29,10 +29,12 @@ def certified_lower_bound(
 
     Args:
         cost: C[x, z] = π(x) loss(x, z).
-        pairs, levels: directed: K[x] <= e^level K[y] for pairs (x, y). A limit may be looser than the one asked (the
-            bound then holds all the same), never stricter.
+        pairs: directed, (x, y).
+        levels: K[x] <= e^level K[y] for each pair. A limit may be looser than the one asked (the bound then holds all
+            the same), never stricter.
         multipliers: λ, one for each directed pair and output; negative ones count as zero.
-        errors, error_multipliers: B and ω, where inference errors are required.
+        errors: B, where inference errors are required.
+        error_multipliers: ω, likewise.
 
     Proof in docs/optimal_channels.md. Time O(E m + g n m), memory O(n m).
     """

@@ -65,7 +65,8 @@ def optimal_channel(
         adversary_prior: (n,), the adversary's belief where it is not the prior.
         stretch: solve on the edges of a greedy spanner instead, at ε over its measured dilation (a channel for the full
             problem, a few percent dearer), and again at ε for a lower bound on the full problem.
-        max_rows, force: programs with more rows are refused unless forced.
+        max_rows: programs with more rows are refused …
+        force: … unless forced.
         drop: largest probability of an output that is merged away.
 
     Raises:

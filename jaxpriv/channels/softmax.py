@@ -49,7 +49,10 @@ def softmax_search(
     Args:
         problem: limits, error requirement and start, from `channel_problem`.
         objective: a channel with log matrix (n, m) to a number to be made small.
-        steps, learning_rate, penalty, seed: of the search; `penalty` multiplies the scale of the cost.
+        steps: of the search.
+        learning_rate: of its steps.
+        penalty: multiplies the scale of the cost.
+        seed: of the start.
         batch: pairs looked at in a step.
         drop: outputs that no input uses with more than this probability are merged into others.
         max_seconds: stop there, of the wall clock.

@@ -41,6 +41,7 @@ def design(
     """Gaussian noise of least error for a privacy target, or of least loss for an error budget, certified.
 
     Give exactly one of
+
     * `epsilon` (nats at Rényi `order`; one for all secrets or one for each): the noise of least tr(W G) whose losses
       are at most that;
     * `budget` (total tr(W G) in squared units of the trace, floor included): the noise whose largest loss is least;

@@ -88,7 +88,9 @@ def pointwise_leakage(
 
     Args:
         y: the output; `mean_y`, (m,), is its prior mean, zero by default.
-        covariance_x, cross, covariance_y: as in `mutual_information`.
+        covariance_x: as in `mutual_information`.
+        cross: likewise.
+        covariance_y: likewise.
         rank: of `cross`, by construction; an upper bound is safe and the default is min(n, m). With a rank below the
             true one the value would be too small. Derivatives in `cross` are for changes that keep the rank.
 

@@ -22,7 +22,9 @@ class LinearSystemPrior(eqx.Module):
     dims=m)`), and every design and loss takes it. A state that is not measured is protected by `state_secret`.
 
     Args:
-        A, Q, C: the system, see `LinearSystem`.
+        A: of the system, see `LinearSystem`.
+        Q: likewise.
+        C: likewise.
         steps: T ≥ 1, the number of times.
         initial: covariance of x_0, (n, n). The default is the stationary one, which needs a stable A; with a given one
             A may be anything.

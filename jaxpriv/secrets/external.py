@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -33,7 +35,7 @@ class ExternalSecret(eqx.Module):
     radius: Float[Array | np.ndarray, ""]
     n_times: int = eqx.field(static=True)
 
-    def __init__(self, cross, variance, radius: Scalar, n_times: int = 1):
+    def __init__(self, cross: Any, variance: Any, radius: Scalar, n_times: int = 1):
         cross, variance = (a if hasattr(a, "ndim") else np.asarray(a, dtype=np.float64) for a in (cross, variance))
         if cross.ndim != 2 or 0 in cross.shape or variance.shape != (cross.shape[1], cross.shape[1]):
             raise InputError(
@@ -60,7 +62,7 @@ class ExternalSecret(eqx.Module):
         return self.cross, self.variance
 
 
-def linear_query(prior: Prior, secret, query) -> tuple[GaussianPrior, ExternalSecret]:
+def linear_query(prior: Prior, secret: Any, query: Any) -> tuple[GaussianPrior, ExternalSecret]:
     """The prior and the secret of a release that publishes Y = Q X and nothing else of the trace.
 
     Args:

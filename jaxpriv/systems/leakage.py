@@ -96,7 +96,9 @@ def state_leakage(
         rank: r of Cov(x_k, heard), by construction: for the filter that of [ΣCᵀ, AΣCᵀ, …, A^{n−1}ΣCᵀ], for the
             smoother also of the blocks Σ(Aᵀ)^jCᵀ. Not the observability rank of (A, C), which can be smaller. The
             default n (m for the output) is always safe. `history_rank` counts it numerically, as a diagnostic.
-        directions, steps, time: as in `state_information`; k directions have rank k at most.
+        directions: as in `state_information`; k directions have rank k at most.
+        steps: as there.
+        time: as there.
 
     Raises:
         InputError: double precision is off; a rank outside 1, …, n.

@@ -18,7 +18,9 @@ def matern_system(
     """The process of `kernels.matern12` or `kernels.matern32` sampled every `step`, exactly.
 
     Args:
-        lengthscale, step: in the same unit of time.
+        kernel: which of the two.
+        lengthscale: in a unit of time.
+        step: in the same unit.
         sd: standard deviation of the process, in its own unit.
 
     Returns:

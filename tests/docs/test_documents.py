@@ -15,7 +15,7 @@ from jaxpriv.certificates.scalars import gaussian_epsilon
 
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 # Written apart, so that this file does not hold them itself.
 BANNED = tuple(" ".join(words) for words in (("provably", "private"), ("guaranteed", "anonymous")))
 
@@ -76,7 +76,7 @@ def test_example_of_the_readme(capsys):
     assert f"{float(independent.floor_sd):.0f}" == "965"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(document):
     text = re.sub(r"```.*?```", "", document.read_text(encoding="utf-8"), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)]+)\)", text):

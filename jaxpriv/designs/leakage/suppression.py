@@ -11,6 +11,7 @@ Never draw again instead of withholding: that multiplies the density by 1/P(sent
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -74,7 +75,7 @@ class SuppressedGaussian(eqx.Module):
         return jnp.where(sent, output, jnp.nan), sent
 
 
-def suppressed(matrix, prior_covariance, noise, *, epsilon: float) -> SuppressedGaussian:
+def suppressed(matrix: Any, prior_covariance: Any, noise: Any, *, epsilon: float) -> SuppressedGaussian:
     """Withhold what leaks more than `epsilon` from the release of C X + N(0, Θ), X ~ N(·, Σ).
 
     Args:

@@ -53,7 +53,8 @@ class StationaryFamily(eqx.Module):
     Args:
         kernel: "rbf", "matern12", "matern32", "matern52" or "periodic".
         times: (n,), in the unit of the length scale.
-        sd, noise_sd: used where the call does not give them; in the unit of the trace.
+        sd: used where the call does not give it; in the unit of the trace.
+        noise_sd: likewise.
         period: of the periodic kernel, in the unit of the times; its length scale has no unit.
 
     Raises:
