@@ -124,10 +124,10 @@ def main(arguments: list[str] | None = None) -> int:
     lines = [
         "# What least noise gains",
         "",
-        f"`{parser.prog}{' --quick' if options.quick else ''}`. Each cell: ε at equal error, and noise power at equal ε,",
-        "as multiples of the least noise's. The last column is noise that would give ε = 1 if no other fix were",
-        "published: the ε it really gives, and its power. Own ε: of the least noise at power 0.02 a fix; own rms: of the",
-        "least noise for ε = 1, in prior standard deviations.",
+        f"`{parser.prog}{' --quick' if options.quick else ''}`. Each cell: ε at equal error, and noise power at equal",
+        "ε, as multiples of the least noise's. The last column is noise that would give ε = 1 if no other fix were",
+        "published: the ε it really gives, and its power. Own ε: of the least noise at power 0.02 a fix; own rms: of",
+        "the least noise for ε = 1, in prior standard deviations.",
         "",
         "| prior | l | n | secrets | own ε | own rms | published | independent | like the prior | each fix alone "
         "| gap |",
