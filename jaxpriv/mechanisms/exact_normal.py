@@ -31,8 +31,10 @@ PAIR_FAILURE = Fraction(1, 2**68)
 #: Largest distance between a draw and the exact normal it stands for.
 DRAW_ERROR = Fraction(1, 2**90)
 
+#: Bytes of the generator that one attempt at a pair takes.
+PAIR_BYTES = 33
+
 _COORDINATE_BITS = 129
-_PAIR_BYTES = 33
 _DIGITS = 60
 _MASK = 2**_COORDINATE_BITS - 1
 _DISC = 2 ** (2 * _COORDINATE_BITS)
@@ -46,8 +48,47 @@ def exact_normals(count: int, _bytes: Callable[[int], bytes] = os.urandom) -> li
 
     `_bytes` answers a number of bytes and exists for tests only; nothing public passes it on.
     """
-    # Everything is set, so that neither the caller's context nor the module's default one changes a draw.
-    context = Context(
+    context = polar_context()
+    draws: list[int] = []
+    while len(draws) < count:
+        pairs = attempts((count - len(draws) + 1) // 2)
+        block = _bytes(PAIR_BYTES * pairs)
+        for position in range(pairs):
+            point = point_of_disc(block, position)
+            if point is None:
+                continue
+            draws.extend(polar_pair(*point, context))
+            if len(draws) >= count:
+                break
+    return draws[:count]
+
+
+def attempts(missing: int) -> int:
+    """Attempts whose bytes are asked for at once when `missing` pairs are missing; π/4 of them succeed."""
+    return missing + missing // 3 + 8
+
+
+def point_of_disc(block: bytes, position: int) -> tuple[int, int] | None:
+    """The odd integers (a, b) of attempt `position`, or None if they are not inside the disc a² + b² < 2^258."""
+    start = PAIR_BYTES * position
+    word = int.from_bytes(block[start : start + PAIR_BYTES], "little")
+    a = 2 * (word & _MASK) - _MASK
+    b = 2 * ((word >> _COORDINATE_BITS) & _MASK) - _MASK
+    return (a, b) if a * a + b * b < _DISC else None
+
+
+def polar_pair(a: int, b: int, context: Context) -> tuple[int, int]:
+    """The two draws, integers over 2^160, of a point of the disc."""
+    square = a * a + b * b
+    exact_square = Decimal(square)
+    log = context.ln(context.divide(exact_square, _DISC_DECIMAL))
+    scale = int(context.sqrt(context.divide(context.multiply(log, _SCALE_DECIMAL), exact_square)))
+    return (a * scale + _HALF) >> _COORDINATE_BITS, (b * scale + _HALF) >> _COORDINATE_BITS
+
+
+def polar_context() -> Context:
+    """A decimal context with everything set, so that neither the caller's nor the module's default changes a draw."""
+    return Context(
         prec=_DIGITS,
         rounding=ROUND_HALF_EVEN,
         Emin=-999999,
@@ -57,23 +98,3 @@ def exact_normals(count: int, _bytes: Callable[[int], bytes] = os.urandom) -> li
         flags=[],
         traps=[InvalidOperation, DivisionByZero, Overflow],
     )
-    draws: list[int] = []
-    while len(draws) < count:
-        missing = (count - len(draws) + 1) // 2
-        pairs = missing + missing // 3 + 8  # π/4 of them are accepted
-        block = _bytes(_PAIR_BYTES * pairs)
-        for start in range(0, _PAIR_BYTES * pairs, _PAIR_BYTES):
-            word = int.from_bytes(block[start : start + _PAIR_BYTES], "little")
-            a = 2 * (word & _MASK) - _MASK
-            b = 2 * ((word >> _COORDINATE_BITS) & _MASK) - _MASK
-            square = a * a + b * b
-            if square >= _DISC:
-                continue
-            exact_square = Decimal(square)
-            log = context.ln(context.divide(exact_square, _DISC_DECIMAL))
-            scale = int(context.sqrt(context.divide(context.multiply(log, _SCALE_DECIMAL), exact_square)))
-            draws.append((a * scale + _HALF) >> _COORDINATE_BITS)
-            draws.append((b * scale + _HALF) >> _COORDINATE_BITS)
-            if len(draws) >= count:
-                break
-    return draws[:count]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 import pytest
 from fixed_bytes import seeded
 from float_attack import lowest_bit, one_shot_proofs, trained_advantage
 from scipy import stats
 
-from jaxpriv.mechanisms.exact_normal import exact_normals
-from jaxpriv.mechanisms.grid_release import _grid_integers, _release
+from jaxpriv.mechanisms.grid_release import _release
 
 
 ALPHA = 1e-8  # each of fewer than a hundred statistical assertions: family-wise 1e-6
@@ -27,16 +24,12 @@ MORE_SCALARS = [
 ]
 
 
-@functools.cache
-def draws(count: int, seed: int) -> list[int]:
-    """The same draws serve every pair: they take most of the time."""
-    return exact_normals(count, seeded(seed))
-
-
 def outputs(x: float, count: int, exponent: int, seed: int) -> np.ndarray:
     """(count, 1) published values of x with noise of standard deviation 1: many coordinates of one release."""
-    integers = _grid_integers(np.full(count, x), np.zeros((count, 0)), 1.0, draws(count, seed), exponent)
-    return np.array(integers, dtype=float)[:, None] * 2.0**exponent
+    made = _release(
+        np.full(count, x), np.zeros((count, 0)), 1.0, resolution=0.0, exponent=exponent, _bytes=seeded(seed)
+    )
+    return made.values[:, None]
 
 
 def supports_and_law(values: np.ndarray, x: float, other: float, exponent: int) -> None:

@@ -14,12 +14,11 @@ from scipy import stats
 
 from jaxpriv.errors import InputError
 from jaxpriv.mechanisms.exact_normal import exact_normals
+from jaxpriv.mechanisms.exact_rounding import dyadic, exact_grid_integers
 from jaxpriv.mechanisms.grid_release import (
     LARGEST_TAU,
     Release,
     SimulatedRelease,
-    _dyadic,
-    _grid_integers,
     _release,
     release,
     total_variation,
@@ -56,7 +55,7 @@ def test_core_equals_rational_arithmetic(spread):
         draws = exact_normals(n + q, seeded(int(rng.integers(2**32))))
         exponent = int(rng.integers(-spread - 40, spread + 40))
         expected = by_definition(x, factor, floor_sd, draws, exponent)
-        assert _grid_integers(x, factor, floor_sd, draws, exponent) == expected
+        assert exact_grid_integers(x, factor, floor_sd, draws, exponent) == expected
 
 
 def test_release_equals_rational_arithmetic():
@@ -75,19 +74,19 @@ def test_halves_go_up_exactly_on_the_boundary():
     half = 1 << 159
     for j in (-3, -1, 0, 1, 7):
         z = j * (1 << 160) + half
-        assert _grid_integers(np.zeros(1), np.ones((1, 1)), 0.0, [z, 0], 0) == [j + 1]
-        assert _grid_integers(np.zeros(1), np.ones((1, 1)), 0.0, [z - 1, 0], 0) == [j]
-        assert _grid_integers(np.array([j + 0.5]), np.zeros((1, 0)), 1.0, [0], 0) == [j + 1]
-        assert _grid_integers(np.array([j + 0.5]), np.zeros((1, 0)), 1.0, [-1], 0) == [j]
-        assert _grid_integers(np.array([5e-324 * j]), np.zeros((1, 0)), 5e-324, [half], -1074) == [j + 1]
+        assert exact_grid_integers(np.zeros(1), np.ones((1, 1)), 0.0, [z, 0], 0) == [j + 1]
+        assert exact_grid_integers(np.zeros(1), np.ones((1, 1)), 0.0, [z - 1, 0], 0) == [j]
+        assert exact_grid_integers(np.array([j + 0.5]), np.zeros((1, 0)), 1.0, [0], 0) == [j + 1]
+        assert exact_grid_integers(np.array([j + 0.5]), np.zeros((1, 0)), 1.0, [-1], 0) == [j]
+        assert exact_grid_integers(np.array([5e-324 * j]), np.zeros((1, 0)), 5e-324, [half], -1074) == [j + 1]
 
 
 def test_dyadic_is_exact():
     rng = np.random.default_rng(2)
     values = wild(rng, (7, 3), 1000)
-    integers, exponent = _dyadic(values)
+    integers, exponent = dyadic(values)
     assert [Fraction(i) * Fraction(2) ** exponent for i in integers] == [Fraction(v) for v in values.ravel().tolist()]
-    assert _dyadic(np.zeros(2))[0] == [0, 0]
+    assert dyadic(np.zeros(2))[0] == [0, 0]
 
 
 @pytest.mark.parametrize("floor_sd", [1.0, 0.5, 0.75, 1.9999999999999998, 2.0, 3.0, 1e-3, 1e5, 2.0**-300, 2.0**300])
@@ -212,10 +211,43 @@ def test_tau_is_the_bound_of_the_docstring():
 
 
 def test_tau_limit_is_decided_exactly():
-    """2^18 pairs alone reach 2^-50; a few fewer pass, and need the noise to be small beside the grid."""
+    """2^28 pairs alone reach 2^-40; a few fewer pass, and need the noise to be small beside the grid."""
     with pytest.raises(InputError, match="too long"):
-        release(np.zeros(2**19), np.zeros((2**19, 0)), 1.0, resolution=0.0)
-    assert total_variation(np.zeros((2**18, 0)), 1.0, 0) < LARGEST_TAU
+        release([0.0], np.zeros((2**29, 0)), 1.0, resolution=0.0)
+    assert total_variation(np.zeros((2**28, 0)), 1.0, 0) < LARGEST_TAU
+    # One point with the step at 2^-48 of the noise: 2^-89 (2^48 + 2/5) and the one pair's 2^-68 are below the limit.
+    release([0.0], np.zeros((1, 0)), 1.0, resolution=0.0, exponent=-48)
+    with pytest.raises(InputError, match="not be exact enough"):
+        release([0.0], np.zeros((1, 0)), 1.0, resolution=0.0, exponent=-49)
+
+
+def test_tau_of_a_long_trace_is_far_below_the_limit():
+    """10^6 points on the default grid, the correlated noise 10^3 times the floor."""
+    factor = np.full((10**6, 2), 500.0)
+    assert total_variation(factor, 1.0, 0) < Fraction(1, 2**48) < LARGEST_TAU / 200
+
+
+@pytest.mark.parametrize("spread", [0, 3, 60, 1000])
+def test_tau_takes_the_largest_row_exactly(spread):
+    """Against sums of fractions, with rows that tie but for the order of their terms or one unit in the last place."""
+    rng = np.random.default_rng(spread)
+    for _ in range(30):
+        n, q = int(rng.integers(1, 12)), int(rng.integers(0, 5))
+        factor = wild(rng, (n, q), spread)
+        factor = np.vstack([factor, factor[:, ::-1], -np.nextafter(factor, rng.choice([-np.inf, np.inf], q)), factor])
+        rows = max((sum(map(Fraction, map(abs, row)), Fraction(0)) for row in factor.tolist()), default=Fraction(0))
+        bound = -(-(4 * n + q) // 2) * Fraction(1, 2**68) + Fraction(8 * n, 2**90) * (rows + Fraction(0.3)) * (
+            Fraction(4) + Fraction(2, 5) / Fraction(0.3)
+        )
+        assert total_variation(factor, 0.3, -2) == bound
+
+
+def test_tau_is_not_misled_by_the_rounding_of_row_sums():
+    """In float64 the first row adds up to 1 and the second to 1 + 2^-52; exactly, the first is larger."""
+    factor = np.array([[1.0, 2.0**-53, 2.0**-53, 2.0**-53], [1.0 + 2.0**-52, 0.0, 0.0, 0.0]])
+    assert factor.sum(axis=1).argmax() == 1
+    assert total_variation(factor, 1.0, 0) == total_variation(factor[[0, 0]], 1.0, 0)
+    assert total_variation(factor, 1.0, 0) > total_variation(factor[[1, 1]], 1.0, 0)
 
 
 def test_misrounding_bound_against_a_coarse_sampler():

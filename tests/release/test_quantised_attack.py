@@ -11,7 +11,8 @@ from scipy import stats
 
 from jaxpriv.errors import InputError
 from jaxpriv.mechanisms.exact_normal import exact_normals
-from jaxpriv.mechanisms.grid_release import _grid_integers, _release, release
+from jaxpriv.mechanisms.exact_rounding import exact_grid_integers
+from jaxpriv.mechanisms.grid_release import _release, release
 
 
 SIZE, MIDDLE, QUANTUM = 50, 25, 1e-3
@@ -75,7 +76,7 @@ def attack_without_floor(nugget: float, trials: int, step_of_grid: int) -> int:
     rng, source, recovered = np.random.default_rng(1), seeded(2), 0
     for _ in range(trials):
         trace = recorded_trace(prior, rng)
-        integers = _grid_integers(trace * QUANTUM, factor, 0.0, exact_normals(1 + SIZE, source), step_of_grid)
+        integers = exact_grid_integers(trace * QUANTUM, factor, 0.0, exact_normals(1 + SIZE, source), step_of_grid)
         published = np.array(integers, dtype=float) * 2.0**step_of_grid
         recovered += np.array_equal(guess_without_floor(published, factor[:, 0]), trace)
     return recovered
