@@ -7,26 +7,29 @@ from typing import Annotated
 
 import typer
 
-from jaxpriv.cli.columns import parse_columns
-from jaxpriv.cli.console import reporting_errors
-from jaxpriv.cli.quantities import parse_track
+from jaxpriv.cli.console import progress, reporting_errors
+from jaxpriv.cli.reading import (
+    ColumnsOption,
+    DuplicatesOption,
+    StrictOption,
+    TrackOption,
+    WhoOption,
+    reading_options,
+)
+from jaxpriv.cli.series import inspect_column, refuse_with_series
 
 
 def inspect(
     trace: Annotated[
         Path, typer.Argument(metavar="FILE", help="A trace: .csv, .tsv, .txt, .gpx, .plt, .geojson, .parquet or .gpkg.")
     ],
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES",
-            help="Which column of a table is what, by name or number from 1: time=when,lat=y,lon=x,who=cab. With "
-            "dates=dmy times read like 20/03/2021 00:22.",
-        ),
-    ] = None,
-    who: Annotated[str | None, typer.Option(metavar="NAME", help="Look at the rows of this person alone.")] = None,
-    track: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="Look at one track of a GPX or GeoJSON file, from 1, or all.")
+    columns: ColumnsOption = None,
+    who: WhoOption = None,
+    track: TrackOption = None,
+    strict: StrictOption = False,
+    duplicates: DuplicatesOption = "merge",
+    series: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Look at this column of a sensor's table instead of positions.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", metavar="", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -40,7 +43,12 @@ def inspect(
     with reporting_errors():
         from jaxpriv.jobs.inspect import inspect_file
         from jaxpriv.jobs.inspect_text import inspection_text
-        from jaxpriv.traces.contents import ReadOptions
 
-        found = inspect_file(trace, ReadOptions(parse_columns(columns), who, parse_track(track)))
+        options = reading_options(columns, who, track, strict, duplicates)
+        if series is not None:
+            refuse_with_series(duplicates=None if duplicates == "merge" else duplicates)
+            inspect_column(trace, series, options, json=json)
+            return
+        with progress(json) as step:
+            found = inspect_file(trace, options, step)
         typer.echo(found.to_json() if json else inspection_text(found), nl=json)

@@ -9,6 +9,14 @@ import typer
 
 from jaxpriv.cli.console import progress, reporting_errors, say
 from jaxpriv.cli.quantities import parse_duration, parse_length
+from jaxpriv.cli.reading import (
+    ColumnsOption,
+    DuplicatesOption,
+    StrictOption,
+    TrackOption,
+    WhoOption,
+    reading_options,
+)
 from jaxpriv.errors import InputError
 
 
@@ -17,7 +25,8 @@ def obfuscate(
         Path,
         typer.Argument(
             metavar="MAP",
-            help="Places, cells or check-ins as .csv (lat, lon, count), regions as .geojson, or a trace with --cell.",
+            help="Places, cells or check-ins as .csv (lat, lon, count), regions as .geojson or .gpkg, or with --cell a "
+            "trace.",
         ),
     ],
     epsilon: Annotated[float, typer.Option(metavar="NATS", help="How much any output may tell, as a log ratio.")],
@@ -45,6 +54,11 @@ def obfuscate(
     cell: Annotated[
         str | None, typer.Option(metavar="DISTANCE", help="Count a trace's positions in square cells of this side.")
     ] = None,
+    columns: ColumnsOption = None,
+    who: WhoOption = None,
+    track: TrackOption = None,
+    strict: StrictOption = False,
+    duplicates: DuplicatesOption = "merge",
     count: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column or property with the counts.")] = None,
     apply: Annotated[
         Path | None,
@@ -61,7 +75,8 @@ def obfuscate(
 
     DIR/share holds the table (whole numbers, drawn from exactly), its audit, a map of what it costs and what an
     adversary is left with, and the released check-ins; DIR/private says which place each check-in was taken for. The
-    map's counts are part of the promise: take them from elsewhere than the people to protect. Exit codes: 0 done, 2
+    map's counts are part of the promise: take them from elsewhere than the people to protect. The options of reading
+    (--columns, --who, --track, --strict, --duplicates) go with a trace. Exit codes: 0 done, 2
     something in the input is wrong, 3 the promise is out of reach (the message says what is possible).
 
     Example: `jaxpriv obfuscate cells.csv --epsilon 1 --min-error 300m --out DIR --apply checkins.csv`
@@ -74,6 +89,7 @@ def obfuscate(
         seconds = None if time_limit is None else parse_duration("--time-limit", time_limit)
         if seconds is not None and method != "gradient":
             raise InputError("--time-limit goes with --method gradient")
+        reading = reading_options(columns, who, track, strict, duplicates)
         with progress(quiet or json) as step:
             step("Loading")
             from jaxpriv.jobs.obfuscate import obfuscate as run
@@ -88,6 +104,7 @@ def obfuscate(
                 places=places,
                 cell_m=lengths[2],
                 count=count,
+                reading=reading,
                 checkins=apply,
                 seconds=seconds,
                 force=force,

@@ -1,4 +1,4 @@
-"""Quantities with units on the command line: 200m, 0.2km, 60s, 5min, 1h."""
+"""Quantities on the command line, with units (200m, 0.2km, 60s, 5min, 1h) or in the unit of a column (0.5)."""
 
 from __future__ import annotations
 
@@ -24,6 +24,29 @@ def parse_duration(option: str, text: str) -> float:
     return _parse(option, text, _DURATIONS, "60s, 5min or 1h")
 
 
+def parse_size(option: str, text: str) -> float:
+    """Read a plain number, in the unit of a column; `option` is named in the `InputError` for anything else."""
+    match = _QUANTITY.fullmatch(text.strip())
+    if match is None or match[2] or not 0 <= float(match[1]) < math.inf:
+        raise InputError(
+            f"{option} {text}: with --series write a plain number, in the unit of the column, such as {option} 0.5"
+        )
+    return float(match[1])
+
+
+def parse_time(option: str, text: str) -> int:
+    """Read an ISO 8601 time with an offset from UTC, in microseconds since 1970."""
+    from jaxpriv.traces.instants import parse_instant
+
+    try:
+        instant = parse_instant(text)
+        if instant.style != "iso" or instant.naive:
+            raise ValueError("not a date and time with its offset from UTC")
+    except ValueError as problem:
+        raise InputError(f"{option} {text}: {problem}; write it as 2024-05-01T08:30:00Z") from None
+    return instant.us
+
+
 def parse_origin(option: str, text: str) -> tuple[float, float]:
     """Read LAT,LON in degrees."""
     parts = text.split(",")
@@ -38,7 +61,7 @@ def parse_track(text: str | None) -> int | Literal["all"] | None:
     """Read the number of a track, from 1, or all."""
     if text is None or text == "all":
         return text
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) < 1:
         raise InputError("--track: write the number of a track, from 1, or all")
     return int(text)
 

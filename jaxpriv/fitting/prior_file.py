@@ -135,6 +135,9 @@ def _write_whole(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(name, path)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise InputError(f"{path.name}: cannot be written ({error.strerror}).") from error
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

@@ -12,7 +12,8 @@ from scipy.spatial import KDTree
 
 from jaxpriv.channels.prior import DiscretePrior
 from jaxpriv.errors import InputError
-from jaxpriv.traces.degrees import read_degrees
+from jaxpriv.traces.degrees import is_missing, read_degrees
+from jaxpriv.traces.instants import format_instant, parse_instant
 from jaxpriv.traces.projection import LocalPlane
 
 
@@ -21,7 +22,10 @@ _LATITUDE, _LONGITUDE, _TIME = ("latitude", "lat"), ("longitude", "lon", "lng", 
 
 @dataclass(frozen=True)
 class Checkins:
-    """The nearest place of each check-in, `positions` (k,), its distance `away` (k,) in metres, and `times` as text."""
+    """The nearest place of each check-in, `positions` (k,), its distance `away` (k,) in metres, and `times` as text.
+
+    Times are instants in UTC, written as ISO 8601 or as a number, as they were read; "" where there is none.
+    """
 
     positions: np.ndarray = field(repr=False)
     away: np.ndarray = field(repr=False)
@@ -31,12 +35,13 @@ class Checkins:
 def read_checkins(path: Path, prior: DiscretePrior, plane: LocalPlane) -> Checkins:
     """Read a CSV with the columns lat and lon, and time if there is one; every other column is left behind.
 
-    Raises InputError, which names the row and never its content: no such column, a cell that is no number, or a
-    position farther from every place than twice the largest distance between neighbouring places.
+    Times are read as instants, and nothing else of their text is kept. Raises InputError, which names the row and never
+    its content: no such column, a cell that is no number or no time, or a position farther from every place than twice
+    the largest distance between neighbouring places.
     """
     try:
         rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline=""), skipinitialspace=True))
-    except (OSError, UnicodeDecodeError) as problem:
+    except (OSError, UnicodeDecodeError, csv.Error) as problem:
         raise InputError(f"{path.name}: cannot be read as a text table ({type(problem).__name__})") from None
     rows = [row for row in rows if any(cell.strip() for cell in row)]
     if len(rows) < 2:
@@ -65,5 +70,20 @@ def read_checkins(path: Path, prior: DiscretePrior, plane: LocalPlane) -> Checki
             f"{path.name}: row {int(np.argmax(far)) + 2} and {int(np.count_nonzero(far)) - 1} others lie farther from "
             f"every place of the map than {2.0 * spacing / 1000.0:.3g} km; use a map that covers them"
         )
-    times = None if time is None else tuple(row[time].strip() for row in rows[1:])
+    times = (
+        None if time is None else tuple(_time(row[time], f"{path.name}: row {i}") for i, row in enumerate(rows[1:], 2))
+    )
     return Checkins(np.asarray(positions, dtype=np.int64), np.asarray(away), times)
+
+
+def _time(cell: str, place: str) -> str:
+    if is_missing(cell):
+        return ""
+    try:
+        instant = parse_instant(cell)
+    except ValueError as problem:
+        raise InputError(
+            f"{place}: the time is {problem}; write times like 2024-05-01T08:30:00Z, or give the column another name "
+            "to leave it behind"
+        ) from None
+    return format_instant(instant.us, instant.style)

@@ -17,6 +17,7 @@ from jaxpriv.fitting.prior_file import write_prior
 from jaxpriv.fitting.robust import FAMILIES_DEFAULT
 from jaxpriv.jobs.prior_from_file import AXIS_NAMES, middle, window_width
 from jaxpriv.jobs.prior_sources import fits_of_trace, unfittable
+from jaxpriv.traces.contents import ReadOptions
 from jaxpriv.traces.files import read_trace
 from jaxpriv.traces.projection import public_origin
 from jaxpriv.traces.trace import Trace
@@ -79,18 +80,20 @@ def fit_person(
     out: Path,
     *,
     kernels: Sequence[str] = (),
+    reading: ReadOptions | None = None,
     force: bool = False,
     progress: Progress = lambda step: None,
 ) -> PersonFit:
     """Fit each kernel to each coordinate of one trace file, check the fits, and write the prior file `out`.
 
-    Without `kernels`: Matérn-3/2 and Matérn-5/2. Raises `InputError` for a file that cannot be read, a trace that is
-    too short or too still, and an `out` that cannot be written; nothing is written then.
+    Without `kernels`: Matérn-3/2 and Matérn-5/2. `reading` says how the file is read. Raises `InputError` for a file
+    that cannot be read, a trace that is too short or too still, and an `out` that cannot be written; nothing is written
+    then.
     """
     names = _checked_kernels(kernels)
     check_target(out, force)
     progress("Reading the trace")
-    trace = read_trace(path)
+    trace = read_trace(path, options=reading, progress=progress)
     metres = _metres(trace)
     fits = fits_of_trace(trace.seconds, metres, names, trace.step_m, progress)
     east, north = (_checked(i, fits[i], trace.seconds, metres[:, i], progress) for i in (0, 1))
@@ -106,6 +109,7 @@ def fit_people(
     out: Path,
     *,
     kernels: Sequence[str] = (),
+    reading: ReadOptions | None = None,
     force: bool = False,
     progress: Progress = lambda step: None,
 ) -> PopulationFit:
@@ -113,6 +117,7 @@ def fit_people(
 
     Each file counts once, so it is the caller who balances people: one window or trace of each. Files and coordinates
     that cannot be fitted are skipped and listed; bounds that were hit are no reason. Names of files are not stored.
+    `reading` says how all of the files are read.
     Raises `InputError` for fewer than two files, the same file twice, and when nothing could be fitted.
     """
     names = _checked_kernels(kernels)
@@ -130,7 +135,7 @@ def fit_people(
     for number, path in enumerate(paths, 1):
         progress(f"Fitting trace {number} of {len(paths)}")
         try:
-            trace = read_trace(path)
+            trace = read_trace(path, options=reading)
             metres = _metres(trace)
         except InputError as problem:
             skipped.append(SkippedFile(path.name, None, str(problem)))

@@ -15,7 +15,8 @@ from jaxpriv.traces.files import file_contents
 from jaxpriv.traces.instants import format_instant
 from jaxpriv.traces.oddities import Oddities, find_oddities
 from jaxpriv.traces.projection import EXTENT_M
-from jaxpriv.traces.trace import Cleaning
+from jaxpriv.traces.sources import Progress
+from jaxpriv.traces.trace import Cleaning, RawRows
 
 
 _FEW_POINTS = 20
@@ -75,22 +76,30 @@ class Inspection:
         return json.dumps(plain(data), indent=2, ensure_ascii=False)
 
 
-def inspect_file(path: Path, options: ReadOptions | None = None) -> Inspection:
-    """Read a trace file and say what it holds; nothing is written.
+def inspect_file(path: Path, options: ReadOptions | None = None, progress: Progress = lambda step: None) -> Inspection:
+    """Read a trace file and say what it holds; nothing is written. `progress` is told how far a long read is.
 
     Raises `InputError`, without any time or position, for a file that cannot be read at all.
     """
     options = options or ReadOptions()
-    contents = file_contents(path, options, survey=True)
-    people = tuple(_inspected(person) for person in contents.people)
+    contents = file_contents(path, options, survey=True, progress=progress)
+    people, alone = [], None
+    for person in contents.people:
+        people.append(_inspected(person, options))
+        alone = person.raw if len(contents.people) == 1 else None
     return Inspection(
-        contents.kind, contents.columns, contents.counts, contents.trips, people, _problem(path, options, contents)
+        contents.kind,
+        contents.columns,
+        contents.counts,
+        contents.trips,
+        tuple(people),
+        _problem(path, options, contents, alone),
     )
 
 
-def _inspected(person: Person) -> InspectedPerson:
+def _inspected(person: Person, options: ReadOptions) -> InspectedPerson:
     raw = person.raw
-    cleaning, trace = examine(raw)
+    cleaning, trace = examine(raw, options.duplicates)
     odd = find_oddities(raw, trace)
     unit = "date and time of day, or day number" if raw.style.kind == "plt" else _TIME_UNITS[raw.style.time_style]
     if trace is None:
@@ -118,12 +127,13 @@ def _inspected(person: Person) -> InspectedPerson:
     )
 
 
-def _problem(path: Path, options: ReadOptions, contents: Contents) -> str | None:
-    """Why protect would refuse the file, with the same words, or None."""
+def _problem(path: Path, options: ReadOptions, contents: Contents, alone: RawRows | None) -> str | None:
+    """Why protect would refuse the file, with the same words, or None; `alone` are the rows of its only person."""
     try:
         # The tracks of a GPX file are refused by its reader, several people by the contents.
-        read = file_contents(path, options) if contents.counts.get("tracks", 0) > 1 else contents
-        clean(read.one_person())
+        if alone is None or contents.counts.get("tracks", 0) > 1:
+            alone = (file_contents(path, options) if contents.counts.get("tracks", 0) > 1 else contents).one_person()
+        clean(alone, strict=options.strict, duplicates=options.duplicates)
     except InputError as problem:
         return str(problem)
     return None

@@ -72,7 +72,8 @@ def _table(people: tuple[InspectedPerson, ...]) -> list[str]:
     if len(people) > _SHOWN:
         lines.append(f"... and {len(people) - _SHOWN} more (see --json)")
     # Summed over people, no rule compares rows of two of them.
-    total = Cleaning(**{one.name: sum(getattr(p.cleaning, one.name) for p in people) for one in fields(Cleaning)})
+    counted = [one.name for one in fields(Cleaning) if one.name != "scatter_m"]
+    total = Cleaning(**{name: sum(getattr(person.cleaning, name) for person in people) for name in counted})
     if total.sentences():
         lines += ["Cleaning, all together:", *(f"  - {sentence}" for sentence in total.sentences())]
     lines.append("For details of one, and for what is odd, pass --who NAME.")

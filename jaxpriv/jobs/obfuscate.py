@@ -24,11 +24,13 @@ from jaxpriv.channels.table import IntegerTable
 from jaxpriv.errors import CertificateError, InputError
 from jaxpriv.jobs.channel_file import ChannelFile
 from jaxpriv.jobs.checkins import read_checkins
+from jaxpriv.jobs.map_package import as_geojson
 from jaxpriv.jobs.output import check_output, output_folder
 from jaxpriv.jobs.plain_json import plain
 from jaxpriv.jobs.released_checkins import write_applied, write_released
 from jaxpriv.plots.obfuscation import ObfuscationPicture, draw_obfuscation
 from jaxpriv.precision import double_precision
+from jaxpriv.traces.contents import ReadOptions
 from jaxpriv.traces.files import read_trace
 
 
@@ -89,6 +91,7 @@ def obfuscate(
     places: int | None = None,
     cell_m: float | None = None,
     count: str | None = None,
+    reading: ReadOptions | None = None,
     checkins: Path | None = None,
     seconds: float | None = None,
     force: bool = False,
@@ -98,7 +101,8 @@ def obfuscate(
     private/ (applied.csv: the place that each check-in was taken for).
 
     Args:
-        source: places, cells or check-ins as .csv, regions as .geojson, or with `cell_m` a trace to be gridded.
+        source: places, cells or check-ins as .csv, regions as .geojson or .gpkg, or with `cell_m` a trace to be
+            gridded, read as `reading` says.
         epsilon: nats: inside each protection set for "personalized" and "uniform"; between places `radius_m` apart, and
             in proportion to the distance elsewhere, for "optimal" and "gradient".
         min_error_m: the least expected error an adversary is left with after any output, metres.
@@ -119,7 +123,7 @@ def obfuscate(
         raise InputError("--radius must be positive")
     check_output(out, force)
     progress("Reading")
-    prior = _prior(source, cell_m, count)
+    prior = _prior(source, cell_m, count, reading, progress)
     plane = prior.plane
     if plane is None:
         raise AssertionError("a prior read from degrees has a plane.")
@@ -159,9 +163,18 @@ def obfuscate(
     return report
 
 
-def _prior(source: Path, cell_m: float | None, count: str | None) -> DiscretePrior:
+def _prior(
+    source: Path, cell_m: float | None, count: str | None, reading: ReadOptions | None, progress: Callable[[str], None]
+) -> DiscretePrior:
     if cell_m is not None:
-        return grid_prior([read_trace(source)], cell_m)
+        return grid_prior([read_trace(source, options=reading, progress=progress)], cell_m)
+    if reading not in (None, ReadOptions()):
+        raise InputError(
+            "--columns, --who, --track, --strict and --duplicates say how a trace is read; they go with --cell"
+        )
+    if source.suffix.lower() == ".gpkg":
+        with as_geojson(source) as converted:
+            return _prior(converted, None, count, None, progress)
     if source.suffix.lower() in (".geojson", ".json"):
         return read_prior_geojson(source) if count is None else read_prior_geojson(source, count)
     return read_prior_csv(source, count)

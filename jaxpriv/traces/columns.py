@@ -94,7 +94,8 @@ def asked_column(asked: str, header: Sequence[str]) -> int | None:
             raise InputError(f"the header has the column {asked} twice; give its number instead, such as time=3")
         if form(asked) in names:
             return names.index(form(asked))
-    return int(asked) - 1 if asked.isascii() and asked.isdigit() and 1 <= int(asked) <= len(header) else None
+    number = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 9 else 0
+    return number - 1 if 1 <= number <= len(header) else None
 
 
 def tells_people_apart(name: str) -> bool:

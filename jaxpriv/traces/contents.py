@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from jaxpriv.errors import InputError
-from jaxpriv.traces.trace import RawRows, TrackChoice
+from jaxpriv.traces.trace import Duplicates, RawRows, TrackChoice
 
 
 _SHOWN = 12
@@ -28,11 +30,16 @@ class ColumnNames:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read a file: its columns, whose rows, which track of a GPX or GeoJSON file."""
+    """How to read a file: its columns, whose rows, which track of a GPX or GeoJSON file, what rows of one instant are.
+
+    `strict` refuses a file that needs cleaning.
+    """
 
     columns: ColumnNames = field(default_factory=ColumnNames)
     who: str | None = None
     track: TrackChoice = None
+    duplicates: Duplicates = "merge"
+    strict: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,16 +50,26 @@ class Person:
     raw: RawRows
 
 
+class People(Protocol):
+    """People of a file, gone through one by one; those of a large table are read only then."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Person]: ...
+
+
 @dataclass(frozen=True)
 class Contents:
     """What a file holds.
 
-    `who` says in words where the identifiers stand; `trips` is set when they tell trips apart, not people. `columns`
-    says which column was taken for what, and `counts` what else the format counts.
+    `names` are the identifiers in the order of the file (rows without one may form a group that has none). `who` says
+    in words where they stand; `trips` is set when they tell trips apart, not people. `columns` says which column was
+    taken for what, and `counts` what else the format counts.
     """
 
     kind: str
-    people: tuple[Person, ...]
+    people: People
+    names: tuple[str, ...] = ()
     who: str | None = None
     trips: bool = False
     columns: dict[str, str] = field(default_factory=dict)
@@ -61,7 +78,7 @@ class Contents:
     def one_person(self) -> RawRows:
         """The rows of the only person. Raises `InputError` with the identifiers when there are several."""
         if len(self.people) == 1:
-            return self.people[0].raw
+            return next(iter(self.people)).raw
         what = "trips" if self.trips else "people or devices"
         advice = " (or, if one person made all trips, --track all: they are one trace then)" if self.trips else ""
         raise InputError(
@@ -72,11 +89,6 @@ class Contents:
     def identifiers(self, shown: int = _SHOWN) -> str:
         """The identifiers, with control characters escaped, shortened when there are many or they are long."""
         return ", ".join(shown_name(name) for name in self.names[:shown]) + (" ..." if len(self.names) > shown else "")
-
-    @property
-    def names(self) -> list[str]:
-        """The identifiers in the order of the file; rows without one may form a group that has none."""
-        return [person.name for person in self.people if person.name]
 
 
 def shown_name(name: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,19 +24,19 @@ _SPACE = " "
 
 def read_csv(text: str) -> RawRows:
     """Read the table of one person, with a header. Raises `InputError` as `csv_contents` does, and for several."""
-    return csv_contents(text, ReadOptions()).one_person()
+    return csv_contents(io.StringIO(text, newline="").readlines(), ReadOptions()).one_person()
 
 
-def csv_contents(text: str, options: ReadOptions, headerless: bool = False) -> Contents:
+def csv_contents(lines: Iterable[str], options: ReadOptions, headerless: bool = False) -> Contents:
     """Read a table of text; cells are separated by a comma, a semicolon, a tab, a vertical bar, or spaces.
 
-    Empty cells, NA, NaN and null are missing values. Decimal commas are read where no comma separates cells. With
-    `headerless`, tables without a header are read when their rows look like T-Drive's (number, time, longitude,
-    latitude) or Cabspotting's (latitude, longitude, 0 or 1, epoch seconds); others need the numbers of their columns.
-    Raises `InputError`, with the row (lines from 1) and without any value, for cells that are not what their column
-    says, and for a row of another length than the first.
+    `lines`, with their ends, can be gone through several times. Empty cells, NA, NaN and null are missing values.
+    Decimal commas are read where no comma separates cells. With `headerless`, tables without a header are read when
+    their rows look like T-Drive's (number, time, longitude, latitude) or Cabspotting's (latitude, longitude, 0 or 1,
+    epoch seconds); others need the numbers of their columns. Raises `InputError`, with the row (lines from 1) and
+    without any value, for a row of another length than the first, and as `read_table` does.
     """
-    first = next((line for line in io.StringIO(text, newline=None) if line.strip()), "")
+    first = next((line for line in lines if line.strip()), "").rstrip("\r\n")
     named = _named(first, options.columns)
     found = named or _unnamed(first, options.columns, headerless)
     if found is None:
@@ -45,16 +46,19 @@ def csv_contents(text: str, options: ReadOptions, headerless: bool = False) -> C
             "--columns time=NAME,lat=NAME,lon=NAME, by numbers from 1 when there is no header"
         )
     delimiter, columns, header = found
-    rows = _rows(text, delimiter, len(header), skip=named is not None)
+    rows = _Rows(lines, delimiter, len(header), named is not None)
     # Files of text without quotation are written again with commas where spaces separated the cells.
     written = "," if delimiter == _SPACE else delimiter
     kind = {",": "CSV", ";": "CSV (semicolons)", "\t": "TSV", "|": "CSV (vertical bars)", _SPACE: "text (spaces)"}
     name = kind[delimiter] + ("" if named else ", no header")
-    return read_table(Table(name, header, columns, list(rows), "csv", written, delimiter != ","), options)
+    return read_table(Table(name, header, columns, rows, "csv", written, delimiter != ","), options)
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
-    return next(csv.reader([line], delimiter=delimiter, skipinitialspace=delimiter == _SPACE), [])
+    try:
+        return next(csv.reader([line], delimiter=delimiter, skipinitialspace=delimiter == _SPACE), [])
+    except csv.Error:  # a cell of more than a hundred thousand characters
+        return []
 
 
 def _named(first: str, said: ColumnNames) -> tuple[str, Columns, tuple[str, ...]] | None:
@@ -105,32 +109,46 @@ def _is_time(cell: str, also_number: bool = False) -> bool:
         return False
 
 
-def _rows(text: str, delimiter: str, width: int, skip: bool) -> Iterator[Row]:
-    spaces = delimiter == _SPACE
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=spaces)
-    header_seen = not skip
-    try:
-        for cells in reader:
-            if not any(cell.strip() for cell in cells):
-                continue
-            if not header_seen:
-                header_seen = True
-                continue
-            if len(cells) < width or any(cell.strip() for cell in cells[width:]):
-                raise InputError(
-                    f"row {reader.line_num}: {len(cells)} cells where the {'header' if skip else 'first row'} has "
-                    f"{width} (decimal commas in a file separated by commas look like this)"
-                )
-            yield f"row {reader.line_num}", cells
-    except csv.Error:
-        raise InputError(f"row {reader.line_num}: not readable as a table (a quotation mark left open?)") from None
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a table, read again for each iteration; the first is passed over where it is a header."""
+
+    lines: Iterable[str]
+    delimiter: str
+    width: int
+    header: bool
+
+    def __iter__(self) -> Iterator[Row]:
+        width, skip = self.width, self.header
+        spaces = self.delimiter == _SPACE
+        reader = csv.reader(self.lines, delimiter=self.delimiter, strict=True, skipinitialspace=spaces)
+        try:
+            for cells in reader:
+                whole = len(cells) == width
+                if not (whole and cells[0].strip()) and not any(map(str.strip, cells)):
+                    continue
+                if skip:
+                    skip = False
+                    continue
+                if not whole and (len(cells) < width or any(map(str.strip, cells[width:]))):
+                    raise InputError(
+                        f"row {reader.line_num}: {len(cells)} cells where the "
+                        f"{'header' if self.header else 'first row'} has {width} (decimal commas in a file separated "
+                        "by commas look like this)"
+                    )
+                yield reader.line_num, cells
+        except csv.Error:
+            raise InputError(f"row {reader.line_num}: not readable as a table (a quotation mark left open?)") from None
 
 
 def write_csv(style: FileStyle, time_us: np.ndarray, latitude: np.ndarray, longitude: np.ndarray) -> str:
-    """Write rows (m,) as a table of three columns: instants as the original wrote them, in UTC; seven decimals."""
+    """Write rows (m,) as a table of three columns: instants as the original wrote them, in UTC; seven decimals.
+
+    Positions are padded with spaces to one width, so that the length of a file tells nothing of them.
+    """
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, delimiter=style.delimiter, lineterminator="\n")
     writer.writerow(style.columns)
     for us, lat, lon in zip(time_us, latitude, longitude, strict=True):
-        writer.writerow((format_instant(us, style.time_style), f"{lat:.7f}", f"{lon:.7f}"))
+        writer.writerow((format_instant(us, style.time_style), f"{lat:11.7f}", f"{lon:12.7f}"))
     return buffer.getvalue()

@@ -1,12 +1,9 @@
-"""Bytes of a file as text: compressed or not, in whichever encoding the numbers can be read."""
+"""Bytes of a file as text, in whichever encoding the numbers can be read."""
 
 from __future__ import annotations
 
 import codecs
-import gzip
-import io
 import re
-import zlib
 
 from jaxpriv.errors import InputError
 
@@ -21,23 +18,16 @@ _KNOWN = re.compile(
 )
 
 
-def decompress(content: bytes, max_bytes: int) -> bytes:
-    """Unpack gzip, and stop before more than `max_bytes` are unpacked. Raises `InputError`."""
-    try:
-        with gzip.open(io.BytesIO(content)) as file:
-            unpacked = file.read(max_bytes + 1)
-    except (OSError, EOFError, zlib.error):
-        raise InputError("the file is not gzip, or its end is missing; unpack it first") from None
-    if len(unpacked) > max_bytes:
-        raise InputError(f"the file is larger than {max_bytes // 2**20} MB; cut it into shorter periods")
-    return unpacked
+def table_mark(start: bytes) -> str | None:
+    """The encoding that the first bytes of a text name, or None."""
+    return next((encoding for mark, encoding in _BOMS if start.startswith(mark)), None)
 
 
 def decode_table(content: bytes) -> str:
-    """Decode a CSV or PLT file: UTF-16 by its mark, else UTF-8, else Latin-1. Raises `InputError` for no text."""
-    for mark, encoding in _BOMS:
-        if content.startswith(mark):
-            return _decode(content, encoding)
+    """Decode a PLT or GeoJSON file: UTF-16 by its mark, else UTF-8, else Latin-1. Raises `InputError` for no text."""
+    marked = table_mark(content)
+    if marked is not None:
+        return _decode(content, marked)
     if b"\0" in content:
         raise InputError("the file is not text")
     try:
@@ -51,9 +41,9 @@ def decode_xml(content: bytes) -> str:
 
     Names may come out wrong; they are read by nobody. Raises `InputError` for an encoding that is not known.
     """
-    for mark, encoding in _BOMS:
-        if content.startswith(mark):
-            return _decode(content, encoding)
+    marked = table_mark(content)
+    if marked is not None:
+        return _decode(content, marked)
     for start, encoding in ((b"<\0", "utf-16-le"), (b"\0<", "utf-16-be")):
         if content.startswith(start):
             return _decode(content, encoding)
@@ -69,9 +59,14 @@ def decode_xml(content: bytes) -> str:
     return content.decode(codec, errors="replace")
 
 
+def undecodable(encoding: str) -> InputError:
+    """What to raise for text that is not in the encoding its mark names."""
+    name = "UTF-16" if encoding == "utf-16" else "UTF-8"
+    return InputError(f"the file begins like {name} text but is not; save it as UTF-8")
+
+
 def _decode(content: bytes, encoding: str) -> str:
     try:
         return content.decode(encoding)
     except UnicodeDecodeError:
-        name = "UTF-8" if encoding == "utf-8-sig" else "UTF-16"
-        raise InputError(f"the file begins like {name} text but is not; save it as UTF-8") from None
+        raise undecodable(encoding) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,34 +12,44 @@ from jaxpriv.errors import InputError
 from jaxpriv.traces.cleaning import clean
 from jaxpriv.traces.contents import Contents, Person, ReadOptions
 from jaxpriv.traces.csv_format import csv_contents, write_csv
-from jaxpriv.traces.encoding import decode_table, decode_xml, decompress
+from jaxpriv.traces.encoding import decode_table, decode_xml
 from jaxpriv.traces.geojson_format import geojson_contents, write_geojson
-from jaxpriv.traces.gpx_format import TrackChoice, gpx_contents, read_gpx, write_gpx
+from jaxpriv.traces.gpx_format import gpx_contents, read_gpx, write_gpx
+from jaxpriv.traces.lines import TextLines
 from jaxpriv.traces.plt_format import read_plt, write_plt
-from jaxpriv.traces.trace import RawRows, Trace
+from jaxpriv.traces.sources import Progress, Source
+from jaxpriv.traces.trace import RawRows, Trace, TrackChoice
 
 
-MAX_BYTES = 64 * 2**20
 _TEXT = (".txt", ".tsv", ".tab", ".dat")
 _KINDS = (".csv", ".gpx", ".plt", *_TEXT, ".geojson", ".json", ".parquet", ".gpkg")
 
 
 def read_trace(
-    path: Path, track: TrackChoice = None, *, options: ReadOptions | None = None, strict: bool = False
+    path: Path,
+    track: TrackChoice = None,
+    *,
+    options: ReadOptions | None = None,
+    strict: bool = False,
+    progress: Progress = lambda step: None,
 ) -> Trace:
     """Read and clean the trace of one person: a table (CSV and its like, Parquet, GeoPackage), GPX, PLT or GeoJSON.
 
     Any of them may be gzipped (.csv.gz). `track` chooses among the tracks of a GPX or GeoJSON file: a number from 1,
     or "all" when one person made them all; `options` says more. With `strict`, what would need cleaning is refused.
+    Large tables are read row by row, and `progress` is told how far.
     Raises `InputError`: what is wrong, in which row, what to do; never a time or position of the file.
     """
     options = options or ReadOptions()
     if track is not None:
-        options = ReadOptions(options.columns, options.who, track)
-    return clean(file_contents(path, options).one_person(), strict=strict)
+        options = replace(options, track=track)
+    raw = file_contents(path, options, progress=progress).one_person()
+    return clean(raw, strict=strict or options.strict, duplicates=options.duplicates)
 
 
-def file_contents(path: Path, options: ReadOptions, survey: bool = False) -> Contents:
+def file_contents(
+    path: Path, options: ReadOptions, survey: bool = False, progress: Progress = lambda step: None
+) -> Contents:
     """Read what a file holds, every person of it; with `survey` all GPX tracks even where they may be of several.
 
     Raises `InputError` as `read_trace` does.
@@ -58,29 +69,19 @@ def file_contents(path: Path, options: ReadOptions, survey: bool = False) -> Con
         raise InputError("only GPX files have numbered tracks (and GeoJSON); leave the track out")
     if not table and (options.who is not None or options.columns != ReadOptions().columns):
         raise InputError("only tables have columns; leave --columns and --who out (a track is chosen by --track)")
-    content = _content(path)
-    return _reader(kind, survey)(decompress(content, MAX_BYTES) if packed else content, options)
+    return _reader(kind, survey)(Source.of(path, packed, progress), options)
 
 
-def _content(path: Path) -> bytes:
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(f"the file is larger than {MAX_BYTES // 2**20} MB; cut it into shorter periods")
-        return path.read_bytes()
-    except OSError as problem:
-        raise InputError(f"cannot read {path}: {problem.strerror or 'unknown reason'}") from None
-
-
-def _reader(kind: str, survey: bool) -> Callable[[bytes, ReadOptions], Contents]:
+def _reader(kind: str, survey: bool) -> Callable[[Source, ReadOptions], Contents]:
     match kind:
         case ".gpx" if survey:
-            return lambda content, options: gpx_contents(decode_xml(content), options.track or "all")
+            return lambda source, options: gpx_contents(decode_xml(source.whole()), options.track or "all")
         case ".gpx":
-            return lambda content, options: _alone("GPX", read_gpx(decode_xml(content), options.track))
+            return lambda source, options: _alone("GPX", read_gpx(decode_xml(source.whole()), options.track))
         case ".plt":
-            return lambda content, options: _alone("PLT", read_plt(decode_table(content)))
+            return lambda source, options: _alone("PLT", read_plt(decode_table(source.whole())))
         case ".geojson" | ".json":
-            return lambda content, options: geojson_contents(decode_table(content), options, survey)
+            return lambda source, options: geojson_contents(decode_table(source.whole()), options, survey)
         case ".parquet":
             from jaxpriv.traces.parquet_format import parquet_contents
 
@@ -88,8 +89,8 @@ def _reader(kind: str, survey: bool) -> Callable[[bytes, ReadOptions], Contents]
         case ".gpkg":
             from jaxpriv.traces.geopackage_format import geopackage_contents
 
-            return geopackage_contents
-    return lambda content, options: csv_contents(decode_table(content), options, headerless=kind in _TEXT)
+            return lambda source, options: geopackage_contents(source.whole(), options)
+    return lambda source, options: csv_contents(TextLines.of(source), options, headerless=kind in _TEXT)
 
 
 def _alone(kind: str, raw: RawRows) -> Contents:

@@ -155,10 +155,13 @@ def _who(features: list[Any], options: ReadOptions) -> list[str]:
 
 
 def write_geojson(time_us: np.ndarray, latitude: np.ndarray, longitude: np.ndarray) -> str:
-    """Write rows (m,) as a collection of points whose only property is the time in UTC; seven decimals."""
+    """Write rows (m,) as a collection of points whose only property is the time in UTC; seven decimals.
+
+    Positions are padded with spaces to one width, so that the length of a file tells nothing of them.
+    """
     lines = [
         f'{{"type":"Feature","properties":{{"time":"{format_instant(us)}"}},'
-        f'"geometry":{{"type":"Point","coordinates":[{lon:.7f},{lat:.7f}]}}}}'
+        f'"geometry":{{"type":"Point","coordinates":[{lon:12.7f},{lat:11.7f}]}}}}'
         for us, lat, lon in zip(time_us, latitude, longitude, strict=True)
     ]
     return '{"type":"FeatureCollection","features":[\n' + ",\n".join(lines) + "\n]}\n"

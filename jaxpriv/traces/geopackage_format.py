@@ -50,7 +50,7 @@ def geopackage_contents(content: bytes, options: ReadOptions) -> Contents:
     used, narrow = columns.narrowed()
     texts = [[cell_text(value) for value in fields[i]] for i in used if i < len(names)]
     rows: list[Row] = [
-        (f"row {number + 1}", [*(column[number] for column in texts), *position])
+        (number + 1, [*(column[number] for column in texts), *position])
         for number, position in enumerate(wkb_positions(list(geometries)))
     ]
     shown = tuple(header[i] for i in used)

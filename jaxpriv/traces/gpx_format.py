@@ -10,14 +10,18 @@ import numpy as np
 
 from jaxpriv.errors import InputError
 from jaxpriv.traces.contents import Contents, Person
-from jaxpriv.traces.degrees import is_missing, read_degrees
+from jaxpriv.traces.degrees import is_missing
+from jaxpriv.traces.gathering import Gathering
 from jaxpriv.traces.instants import format_instant, parse_instant
 from jaxpriv.traces.trace import FileStyle, RawRows, TrackChoice
 
 
 _POINT = ["gpx", "trk", "trkseg", "trkpt"]
+_POSITION_WIDTH = len('lat="-90.0000000" lon="-180.0000000"')
 # Longer than any time that can be read; what comes after is not kept.
 _MAX_TIME = 100
+# Deeper than any extension; the parser keeps every open element.
+_MAX_DEPTH = 200
 
 
 def read_gpx(text: str, track: TrackChoice = None) -> RawRows:
@@ -56,7 +60,6 @@ def gpx_contents(text: str, track: TrackChoice) -> Contents:
     return Contents(
         "GPX",
         (Person(None, _rows(points)),),
-        None,
         columns={"time": "time", "latitude": "lat", "longitude": "lon"},
         counts=counts,
     )
@@ -109,6 +112,8 @@ class _Content:
 
     def start(self, name: str, attributes: dict[str, str], line: int) -> None:
         self._path.append(name.rpartition(":")[2])
+        if len(self._path) > _MAX_DEPTH:
+            raise InputError(f"line {line}: more than {_MAX_DEPTH} elements inside each other; the file is not GPX")
         if len(self._path) == 1 and self._path != ["gpx"]:
             raise InputError("the file is not GPX: its outermost element is another one")
         if self._path == ["gpx", "trk"]:
@@ -162,13 +167,11 @@ def _chosen(content: _Content, track: TrackChoice) -> list[_Point]:
 
 
 def _rows(points: list[_Point]) -> RawRows:
-    times: list[int | None] = []
-    latitudes, longitudes = [], []
-    decimals = naive = leap = offsets = 0
+    found = Gathering()
     for point in points:
         if point.times > 1:
             raise InputError(f"{point.place}: two times for one point")
-        times.append(None)
+        instant = None
         if not is_missing(point.time):
             try:
                 instant = parse_instant(point.time)
@@ -176,23 +179,15 @@ def _rows(points: list[_Point]) -> RawRows:
                     raise ValueError("a number")
             except ValueError as problem:
                 raise InputError(f"{point.place}: the time is {problem}; write it as 2024-05-01T08:30:00Z") from None
-            times[-1] = instant.us
-            naive, leap, offsets = naive + instant.naive, leap + instant.leap_second, offsets + instant.offset
-        latitude, first = read_degrees(point.latitude, point.place, "latitude")
-        longitude, second = read_degrees(point.longitude, point.place, "longitude")
-        latitudes.append(latitude)
-        longitudes.append(longitude)
-        decimals = max(decimals, first, second)
-    segments = [point.segment for point in points]
-    return RawRows(
-        FileStyle("gpx"), times, latitudes, longitudes, decimals, naive, leap, offset_times=offsets, segment=segments
-    )
+        found.add(instant, point.latitude, point.longitude, point.place)
+    return found.rows(FileStyle("gpx"), segment=[point.segment for point in points])
 
 
 def write_gpx(title: str, time_us: np.ndarray, latitude: np.ndarray, longitude: np.ndarray) -> str:
     """Write rows (m,) as GPX 1.1: one track named `title` of one segment, times in UTC, seven decimals.
 
-    Longitudes are at least −180 and below 180, as the schema wants.
+    Longitudes are at least −180 and below 180, as the schema wants. All points have the same length, so that the length
+    of a file tells nothing of them.
     """
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
@@ -202,5 +197,6 @@ def write_gpx(title: str, time_us: np.ndarray, latitude: np.ndarray, longitude: 
     for us, lat, lon in zip(time_us, latitude, longitude, strict=True):
         east = f"{lon:.7f}"
         east = "-180.0000000" if east == "180.0000000" else east
-        lines.append(f'<trkpt lat="{lat:.7f}" lon="{east}"><time>{format_instant(us)}</time></trkpt>')
+        position = f'lat="{lat:.7f}" lon="{east}"'
+        lines.append(f"<trkpt {position:<{_POSITION_WIDTH}}><time>{format_instant(us)}</time></trkpt>")
     return "\n".join([*lines, "</trkseg></trk>", "</gpx>"]) + "\n"

@@ -8,7 +8,7 @@ import numpy as np
 import pyproj
 
 from jaxpriv.traces.projection import public_origin
-from jaxpriv.traces.trace import RawRows, Trace
+from jaxpriv.traces.trace import NO_TIME, RawRows, Trace
 
 
 # A gap is longer than ten median steps and than a minute; a jump is faster than sound, or than any car when it is the
@@ -94,13 +94,9 @@ def find_oddities(raw: RawRows | None, trace: Trace | None) -> Oddities:
 
 def _file_steps(raw: RawRows) -> np.ndarray:
     """Microseconds between neighbouring rows with a time, in the order of the file and within its segments."""
-    timed = [i for i, us in enumerate(raw.time_us) if us is not None]
-    us = np.array([raw.time_us[i] for i in timed], dtype=np.int64)
-    steps = np.diff(us)
-    if raw.segment is None:
-        return steps
-    segment = np.array([raw.segment[i] for i in timed], dtype=np.int64)
-    return steps[np.diff(segment) == 0]
+    timed = raw.time_us != NO_TIME
+    steps = np.diff(raw.time_us[timed])
+    return steps if raw.segment is None else steps[np.diff(raw.segment[timed]) == 0]
 
 
 def _count(count: int, noun: str) -> str:

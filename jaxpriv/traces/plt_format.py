@@ -9,8 +9,8 @@ from decimal import Decimal
 import numpy as np
 
 from jaxpriv.errors import InputError
-from jaxpriv.traces.degrees import read_degrees
-from jaxpriv.traces.instants import format_instant, parse_instant
+from jaxpriv.traces.gathering import Gathering
+from jaxpriv.traces.instants import Instant, format_instant, parse_instant
 from jaxpriv.traces.trace import FileStyle, RawRows
 
 
@@ -32,9 +32,7 @@ def read_plt(text: str) -> RawRows:
         raise InputError("a PLT file begins with six header lines; this file is shorter")
     if lines[1].strip().upper().replace(" ", "") != "WGS84":
         raise InputError("row 2: the datum is not WGS 84; convert the file to WGS 84 first")
-    times: list[int | None] = []
-    latitudes, longitudes = [], []
-    decimals = leap = 0
+    found = Gathering()
     for row, line in enumerate(lines[_HEADER_LINES:], start=_HEADER_LINES + 1):
         if not line.strip():
             continue
@@ -44,38 +42,30 @@ def read_plt(text: str) -> RawRows:
         # Rows may lack the last two cells, so that a decimal comma does not always show in their number.
         if cells[2] not in ("0", "1", ""):
             raise InputError(f"row {row}: the third cell is not 0 or 1 (a decimal comma?)")
-        latitude, first = read_degrees(cells[0], f"row {row}", "latitude")
-        longitude, second = read_degrees(cells[1], f"row {row}", "longitude")
-        decimals = max(decimals, first, second)
-        time_us, is_leap = _instant(cells, row)
-        leap += is_leap
-        times.append(time_us)
-        latitudes.append(latitude)
-        longitudes.append(longitude)
-    return RawRows(FileStyle("plt"), times, latitudes, longitudes, decimals, 0, leap)
+        found.add(_instant(cells, row), cells[0], cells[1], f"row {row}")
+    return found.rows(FileStyle("plt"))
 
 
-def _instant(cells: list[str], row: int) -> tuple[int | None, bool]:
+def _instant(cells: list[str], row: int) -> Instant | None:
     if len(cells) == 7 and cells[5] and cells[6]:
         try:
-            instant = parse_instant(f"{cells[5]}T{cells[6]}Z")
-            return instant.us, instant.leap_second
+            return parse_instant(f"{cells[5]}T{cells[6]}Z")
         except ValueError:
             pass  # OziExplorer writes the date in words of the local language; the day number says it exactly
     if not cells[4] or cells[4].lower() == "nan":
-        return None, False
+        return None
     if not _DAYS.fullmatch(cells[4]):
         raise InputError(f"row {row}: the day number is not a number, and date and time are not ISO 8601")
     days = Decimal(cells[4])
     if not 0 <= days < 2_000_000:
         raise InputError(f"row {row}: the day number is out of range")
-    return _DAY_ZERO_US + int((days * _DAY_US / 1000).to_integral_value()) * 1000, False
+    return Instant(_DAY_ZERO_US + int((days * _DAY_US / 1000).to_integral_value()) * 1000, "iso")
 
 
 def write_plt(title: str, time_us: np.ndarray, latitude: np.ndarray, longitude: np.ndarray) -> str:
     """Write rows (m,) as a PLT file with CRLF line ends, seven decimals and the altitude for "none", −777.
 
-    `title` goes to the track's name in the header.
+    `title` goes to the track's name in the header. Positions are padded with spaces to one width.
     """
     lines = [
         "OziExplorer Track Point File Version 2.1",
@@ -88,5 +78,5 @@ def write_plt(title: str, time_us: np.ndarray, latitude: np.ndarray, longitude: 
     for us, lat, lon in zip(time_us, latitude, longitude, strict=True):
         days = Decimal(int(us) - _DAY_ZERO_US) / _DAY_US
         date, _, clock = format_instant(us).rstrip("Z").partition("T")
-        lines.append(f"{lat:.7f},{lon:.7f},0,-777,{days:.10f},{date},{clock}")
+        lines.append(f"{lat:11.7f},{lon:12.7f},0,-777,{days:.10f},{date},{clock}")
     return "\r\n".join(lines) + "\r\n"

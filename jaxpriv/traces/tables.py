@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from jaxpriv.errors import InputError
-from jaxpriv.traces.columns import Columns, find_columns, is_row_number
+from jaxpriv.traces.columns import Columns, is_row_number
 from jaxpriv.traces.contents import Contents, Person, ReadOptions, shown_name
-from jaxpriv.traces.degrees import is_missing, is_number, read_degrees, with_point
-from jaxpriv.traces.instants import TimeStyle, day_first, parse_instant
-from jaxpriv.traces.trace import FileStyle, RawRows
+from jaxpriv.traces.distinct import MAX_VALUES, Distinct, plain_value
+from jaxpriv.traces.table_rows import TableRows, output_style
+from jaxpriv.traces.trace import RawRows
 
 
-Row = tuple[str, Sequence[str]]
-_NO_ISO = "; write times like 2024-05-01T08:30:00Z, or pass --columns dates=dmy for times like 20/03/2021 00:22"
+# A row's place in messages (a number stands for row 5), and its cells.
+Row = tuple[str | int, Sequence[str]]
+# Rows that are held at once, 24 bytes each, and rows of one person, a few times as much while they are sorted.
+MAX_HELD, MAX_ROWS = 6_000_000, 2_000_000
+_MAX_PEOPLE_HELD = 20_000
 
 
 @dataclass(frozen=True)
 class Table:
-    """Cells as text. Each row has a place (row 5) for messages; `decimal_commas` tells that no comma separates cells.
+    """Cells as text. `rows` can be gone through several times; `decimal_commas` tells that no comma separates cells.
 
     `output` is the format in which a sanitised trace is written, with `delimiter` for CSV. Messages call a column by
     its name where `named`, else by its number, which tells less of the file.
@@ -29,7 +32,7 @@ class Table:
     kind: str
     header: tuple[str, ...]
     columns: Columns
-    rows: list[Row] = field(repr=False)
+    rows: Iterable[Row] = field(repr=False)
     output: Literal["csv", "geojson"] = "csv"
     delimiter: str = ","
     decimal_commas: bool = False
@@ -41,134 +44,127 @@ class Table:
 
 
 def read_table(table: Table, options: ReadOptions) -> Contents:
-    """Read the rows of every person of a table, or of the one that `options.who` names.
+    """Go through a table once, and find whose rows it holds; the rows are read where `people` of the result is used.
 
-    Raises `InputError`, with the place and without any value, for cells that are not what their column says, and for
-    a person who is not in the file.
+    Rows of other people than the one that `options.who` names are passed over. Raises `InputError` for a person who is
+    not in the file; reading raises it, with the place and without any value, for cells that are not what their column
+    says.
     """
-    who, trips = _who(table, options)
-    groups: dict[str, list[Row]] = {}
-    for row in table.rows:
-        groups.setdefault("" if who is None else _cell(row, who), []).append(row)
-    left_out = 0
+    values = {column: Distinct(table.label(column)) for column in (*table.columns.people, *table.columns.trips)}
+    total = 0
+    for _, cells in table.rows:
+        total += 1
+        for column, found in values.items():
+            found.add(cells[column])
+    who, trips = _who(table, options, values, total)
+    sizes = {"": total} if who is None else dict(values[who].counts)
     if options.who is not None and who is not None:
-        left_out = len(table.rows) - len(groups[options.who.strip()])
-        groups = {options.who.strip(): groups[options.who.strip()]}
-    people = tuple(
-        Person(name or None, _read_rows(table, rows, options, left_out)) for name, rows in groups.items()
-    ) or (Person(None, _read_rows(table, [], options, 0)),)
-    if options.who is not None and not table.columns.said and not trips:
-        _refuse_mixture(table, next(iter(groups.values())), who)
+        sizes = {options.who.strip(): sizes[options.who.strip()]}
+    people = TablePeople(table, options, who, trips, sizes, total - sum(sizes.values()))
     columns = table.columns
     used = {"time": columns.time, "latitude": columns.latitude, "longitude": columns.longitude}
     used |= {} if columns.date is None else {"date": columns.date}
     used |= {} if who is None else {"trip" if trips else "person": who}
+    counts = {"trips": values[columns.trips[0]].number} if columns.trips and values[columns.trips[0]].known else {}
     return Contents(
         table.kind,
         people,
+        tuple(name for name in sizes if name),
         None if who is None else table.label(who),
         trips,
         {name: table.header[column].strip() for name, column in used.items()},
-        {"trips": _distinct(table.rows, columns.trips[0])} if columns.trips else {},
+        counts,
     )
 
 
-def _cell(row: Row, column: int) -> str:
-    text = row[1][column].strip()
-    return "" if is_missing(text) else text
-
-
-def _distinct(rows: list[Row], column: int) -> int:
-    return len({_cell(row, column) for row in rows} - {""})
-
-
-def _who(table: Table, options: ReadOptions) -> tuple[int | None, bool]:
+def _who(table: Table, options: ReadOptions, values: dict[int, Distinct], rows: int) -> tuple[int | None, bool]:
     """The column that tells people apart (None when one person's rows are all there is), and whether it is of trips."""
-    columns, rows = table.columns, table.rows
+    columns = table.columns
     people = [
         column
         for column in columns.people
-        if columns.said or not is_row_number(table.header[column], _distinct(rows, column), len(rows))
+        if columns.said or not is_row_number(table.header[column], values[column].number, rows)
     ]
     # A column that names people, were it always the same person, says that the trips are that person's.
     trips = [] if people or options.track == "all" else list(columns.trips)
     candidates = people or trips
-    several = [column for column in candidates if _distinct(rows, column) > 1]
+    several = [column for column in candidates if values[column].number > 1]
     if options.who is None:
         return (several[0] if several else None), bool(several and not people)
     name = options.who.strip()
     for column in several or candidates:
-        if name and any(_cell(row, column) == name for row in rows):
+        if name and name in values[column].counts:
             return column, not people
     if not candidates:
         raise InputError("no column of the file tells people apart; leave --who out, or name it: --columns who=COLUMN")
     raise InputError("--who: nobody of that name is in the file; jaxpriv inspect FILE lists the names")
 
 
-def _refuse_mixture(table: Table, rows: list[Row], who: int | None) -> None:
-    for column in table.columns.people:
-        count = _distinct(rows, column)
-        if column != who and count > 1 and not is_row_number(table.header[column], count, len(rows)):
+@dataclass(frozen=True)
+class TablePeople:
+    """The people of a table, or its one person. Each iteration reads their rows, as many at once as can be held."""
+
+    table: Table = field(repr=False)
+    options: ReadOptions
+    who: int | None
+    trips: bool
+    sizes: dict[str, int] = field(repr=False)
+    left_out: int
+
+    def __len__(self) -> int:
+        return max(len(self.sizes), 1)
+
+    def __iter__(self) -> Iterator[Person]:
+        batch: list[str] = []
+        held = 0
+        for name, size in self.sizes.items():
+            if batch and (held + size > MAX_HELD or len(batch) >= _MAX_PEOPLE_HELD):
+                yield from self._read(batch)
+                batch, held = [], 0
+            batch.append(name)
+            held += size
+        yield from self._read(batch or [""])
+
+    def _read(self, names: list[str]) -> Iterator[Person]:
+        if any(self.sizes.get(name, 0) > MAX_ROWS for name in names):
+            whose = "the file has" if self.who is None else "one person has"
             raise InputError(
-                f"the rows of that name are of {count} people or devices ({table.label(column)}); if they "
+                f"{whose} more than {MAX_ROWS} rows, too many for a trace; cut the file into shorter periods, at times "
+                "chosen without looking at the positions"
+            )
+        found = {name: TableRows(self.table.columns, self.table.decimal_commas, self.options.columns) for name in names}
+        others = self._others()
+        of_cell: dict[str, TableRows | None] = {}
+        for place, cells in self.table.rows:
+            cell = "" if self.who is None else cells[self.who]
+            if cell not in of_cell and len(of_cell) <= 2 * MAX_VALUES:
+                of_cell[cell] = found.get(plain_value(cell))
+            person = of_cell.get(cell)
+            if person is not None:
+                person.add(place, cells)
+                for column, values in others.items():
+                    values.add(cells[column])
+        if any(len(found[name]) != self.sizes.get(name, 0) for name in names):
+            raise InputError("the file changes while it is read; make a copy of it first")
+        for column, values in others.items():
+            self._refuse_mixture(column, values, len(found[names[0]]))
+        for name in names:
+            yield Person(name or None, self._rows(found.pop(name)))
+
+    def _rows(self, rows: TableRows) -> RawRows:
+        table = self.table
+        return rows.rows(output_style(table.header, table.columns, table.output, table.delimiter, rows), self.left_out)
+
+    def _others(self) -> dict[int, Distinct]:
+        """Of the rows of a chosen person, the values of other columns that tell people apart."""
+        if self.options.who is None or self.table.columns.said or self.trips:
+            return {}
+        return {c: Distinct(self.table.label(c)) for c in self.table.columns.people if c != self.who}
+
+    def _refuse_mixture(self, column: int, values: Distinct, rows: int) -> None:
+        count = values.number
+        if count > 1 and not is_row_number(self.table.header[column], count, rows):
+            raise InputError(
+                f"the rows of that name are of {count} people or devices ({self.table.label(column)}); if they "
                 "are one person's, say so by --columns who=COLUMN with the column that counts"
             )
-
-
-def _read_rows(table: Table, rows: list[Row], options: ReadOptions, left_out: int) -> RawRows:
-    columns = table.columns
-    times: list[int | None] = []
-    positions: tuple[list[float], list[float]] = ([], [])
-    decimals = naive = leap = offsets = commas = 0
-    style: TimeStyle | None = None
-    for place, cells in rows:
-        stamp = _stamp(cells, columns)
-        if is_missing(stamp):
-            times.append(None)
-        else:
-            try:
-                instant = parse_instant(day_first(stamp) if options.columns.day_first else stamp)
-            except ValueError as problem:
-                hint = "; write times like 2024-05-01T08:30:00Z" if options.columns.day_first else _NO_ISO
-                raise InputError(f"{place}: the time is {problem}{hint}") from None
-            if style not in (None, instant.style):
-                raise InputError(f"{place}: the time is written in another way than in the rows before")
-            style = instant.style
-            naive, leap, offsets = naive + instant.naive, leap + instant.leap_second, offsets + instant.offset
-            times.append(instant.us)
-        comma = False
-        for name, column, values in zip(
-            ("latitude", "longitude"), (columns.latitude, columns.longitude), positions, strict=True
-        ):
-            cell = cells[column]
-            if table.decimal_commas and (point := with_point(cell)) is not None:
-                cell, comma = point, True
-            elif commas and is_number(cell) and "." in cell:
-                raise InputError(f"{place}: the {name} has a decimal point where rows before have decimal commas")
-            value, digits = read_degrees(cell, place, name)
-            values.append(value)
-            decimals = max(decimals, digits)
-        if comma and commas == 0 and _has_point(rows[: len(times)], columns):
-            raise InputError(f"{place}: a decimal comma where rows before have decimal points")
-        commas += comma
-    return RawRows(_style(table, style), times, *positions, decimals, naive, leap, offsets, commas, left_out)
-
-
-def _has_point(rows: list[Row], columns: Columns) -> bool:
-    return any("." in cells[column] for _, cells in rows for column in (columns.latitude, columns.longitude))
-
-
-def _stamp(cells: Sequence[str], columns: Columns) -> str:
-    stamp = cells[columns.time].strip()
-    if columns.date is not None and columns.date != columns.time and stamp and ":" in stamp and "-" not in stamp[:5]:
-        stamp = f"{cells[columns.date].strip()}T{stamp}"
-    return stamp
-
-
-def _style(table: Table, style: TimeStyle | None) -> FileStyle:
-    columns = table.columns
-    names = [table.header[column].strip() for column in (columns.time, columns.latitude, columns.longitude)]
-    again = find_columns(names)
-    known = again is not None and (again.time, again.latitude, again.longitude) == (0, 1, 2)
-    kept = (names[0], names[1], names[2]) if known else ("time", "lat", "lon")
-    return FileStyle(table.output, table.delimiter, kept, style or "iso")

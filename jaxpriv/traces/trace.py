@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from jaxpriv.traces.instants import TimeStyle
 
 
+if TYPE_CHECKING:
+    from jaxpriv.traces.oddities import Oddities
+
 TrackChoice = int | Literal["all"] | None
+Duplicates = Literal["merge", "noise"]
+# No instant: earlier than any that a file can say.
+NO_TIME = int(np.iinfo(np.int64).min)
 
 
 @dataclass(frozen=True)
@@ -29,28 +35,34 @@ class FileStyle:
 
 @dataclass(frozen=True)
 class RawRows:
-    """What a reader found, before cleaning: one entry a row, `None` or NaN where a value is missing.
+    """What a reader found, before cleaning: one entry a row, `NO_TIME` or NaN where a value is missing.
 
-    `decimals` is the largest number of decimals that a position is printed with; `other_rows` are those of other
-    people, or of nobody, that a choice of a person left out. Where the file has segments, `segment` numbers each row's.
+    `time_us` (r,) int64, `latitude`, `longitude` (r,) float64. `decimals` is the largest number of decimals that a
+    position is printed with; `other_rows` are those of other people, or of nobody, that a choice of a person left out.
+    Where the file has segments, `segment` (r,) numbers each row's.
     """
 
     style: FileStyle
-    time_us: list[int | None] = field(repr=False)
-    latitude: list[float] = field(repr=False)
-    longitude: list[float] = field(repr=False)
+    time_us: np.ndarray = field(repr=False)
+    latitude: np.ndarray = field(repr=False)
+    longitude: np.ndarray = field(repr=False)
     decimals: int
     naive_times: int = 0
     leap_seconds: int = 0
     offset_times: int = 0
+    cut_times: int = 0
     decimal_commas: int = 0
     other_rows: int = 0
-    segment: list[int] | None = field(default=None, repr=False)
+    segment: np.ndarray | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
 class Cleaning:
-    """Counts of what cleaning did. Each dropped row is counted once, at the first rule that drops it."""
+    """Counts of what cleaning did. Each dropped row is counted once, at the first rule that drops it.
+
+    `duplicate_rows` were merged with another row of their instant; `repeated_rows` were averaged with it as repeated
+    measurements, which scatter by `scatter_m` metres (the standard deviation of one coordinate of one fix).
+    """
 
     rows_read: int
     missing_time: int = 0
@@ -60,11 +72,14 @@ class Cleaning:
     longitude_wrapped: int = 0
     out_of_order: int = 0
     duplicate_rows: int = 0
+    repeated_rows: int = 0
     naive_times: int = 0
     leap_seconds: int = 0
     offset_times: int = 0
+    cut_times: int = 0
     decimal_commas: int = 0
     other_rows: int = 0
+    scatter_m: float | None = None
 
     @property
     def dropped(self) -> int:
@@ -76,8 +91,8 @@ class Cleaning:
         return [f"{count} row{'s' if count > 1 else ''} {text}" for count, text in self._rules() if count]
 
     def repairs(self) -> list[str]:
-        """Say each rule that strict reading refuses: all but the change to UTC and the choice of a person."""
-        kept = replace(self, offset_times=0, other_rows=0)
+        """Say each rule that strict reading refuses: all that change what the file or the user says."""
+        kept = replace(self, offset_times=0, cut_times=0, other_rows=0, repeated_rows=0)
         return kept.sentences()
 
     def _rules(self) -> list[tuple[int, str]]:
@@ -89,9 +104,15 @@ class Cleaning:
             (self.longitude_wrapped, "with a longitude outside ±180°: brought back by one turn."),
             (self.out_of_order, "out of order: sorted by time."),
             (self.duplicate_rows, "at the instant of another row: merged into their mean, written to each of them."),
+            (
+                self.repeated_rows,
+                "at the instant of another row: averaged with it, as repeated measurements"
+                + ("." if self.scatter_m is None else f"; a coordinate of one scatters by {self.scatter_m:.2g} m."),
+            ),
             (self.naive_times, "with a time without an offset: taken as UTC."),
             (self.leap_seconds, "at the leap second 23:59:60: taken as the first second of the next day."),
             (self.offset_times, "with a time in another offset: brought to UTC."),
+            (self.cut_times, "with a time finer than a microsecond: the digits beyond are not kept."),
             (self.decimal_commas, "with a decimal comma in a position: read as a decimal point."),
             (self.other_rows, "of other people, or of nobody: left out, as the choice of one person asks."),
         ]
@@ -103,7 +124,8 @@ class Trace:
 
     `latitude`, `longitude` (m,) in degrees; `time_us` (n,) int64, strictly increasing microseconds since 1970 in UTC;
     `point_of_row` (m,) the point each row belongs to; `step_m` the resolution measured in the file's own positions,
-    in metres (0 when it cannot be told). Positions stay out of the representation.
+    in metres (0 when it cannot be told); `odd` what looks odd and was left as it is. Positions stay out of the
+    representation.
     """
 
     style: FileStyle
@@ -113,6 +135,7 @@ class Trace:
     point_of_row: np.ndarray = field(repr=False)
     step_m: float
     cleaning: Cleaning
+    odd: Oddities | None = None
 
     @property
     def n_points(self) -> int:

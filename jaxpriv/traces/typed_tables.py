@@ -14,8 +14,8 @@ import numpy as np
 from jaxpriv.errors import InputError
 
 
-MAX_ROWS = 5_000_000
-MAX_UNPACKED = 2**30
+MAX_ROWS = 1_000_000
+MAX_UNPACKED = 2**28
 _POINT = 1
 
 
@@ -39,21 +39,20 @@ def cell_text(value: Any) -> str:
     return str(value)
 
 
-def check_rows(rows: int, unpacked_bytes: int = 0) -> None:
-    """Raise `InputError` when a table has more rows, or unpacks to more bytes, than can be held."""
-    if unpacked_bytes > MAX_UNPACKED:
-        raise InputError(f"the table unpacks to more than {MAX_UNPACKED // 2**20} MB; cut it into shorter periods")
+def check_rows(rows: int) -> None:
+    """Raise `InputError` when a table that is read in one piece has more rows than can be held."""
     if rows > MAX_ROWS:
         raise InputError(f"the table has {rows} rows and at most {MAX_ROWS} can be read; cut it into shorter periods")
 
 
-def wkb_positions(geometries: Sequence[bytes | None]) -> list[tuple[str, str]]:
+def wkb_positions(geometries: Sequence[bytes | None], first: int = 1) -> list[tuple[str, str]]:
     """Latitude and longitude as text of points in well-known binary (ISO or extended), which has the longitude first.
 
-    Missing and empty points give empty text. Raises `InputError` for other geometries.
+    Missing and empty points give empty text; `first` is the number of the first row. Raises `InputError` for other
+    geometries.
     """
     positions = []
-    for number, geometry in enumerate(geometries, 1):
+    for number, geometry in enumerate(geometries, first):
         if geometry is None:
             positions.append(("", ""))
             continue

@@ -17,6 +17,7 @@ from jaxpriv.jobs.inspect_text import inspection_text
 from jaxpriv.traces.contents import ReadOptions
 from jaxpriv.traces.files import file_contents, read_trace
 from jaxpriv.traces.instants import parse_instant
+from jaxpriv.traces.trace import NO_TIME
 
 
 runner = CliRunner()
@@ -200,7 +201,8 @@ def test_counts_of_the_index_of_recorded_gpx_files(real_data):
             "route_points": counts["route_points"],
         }
         assert {name: str(count) for name, count in counted.items()} == {name: row[name] for name in counted}, row
-        times = [us for us in file_contents(folder / row["file"], ReadOptions(), True).people[0].raw.time_us if us]
+        (raw,) = (one.raw for one in file_contents(folder / row["file"], ReadOptions(), True).people)
+        times = raw.time_us[raw.time_us != NO_TIME].tolist()
         if row["first_time"]:
             ends = (times[0], times[-1])
             assert ends == tuple(parse_instant(row[name]).us for name in ("first_time", "last_time"))

@@ -77,12 +77,12 @@ def test_optimal_keeps_its_level_and_costs_least(run, tmp_path):
 
 
 def test_checkins_are_released_as_places_of_the_map_and_nothing_else(run, tmp_path):
-    rows = ["time,lat,lon,name", "2024-05-06T08:00:00Z,48.0003,16.0002,clinic", "=2+3,48.0201,16.0301,home"]
+    rows = ["time,lat,lon,name", "2024-05-06 10:00+02:00,48.0003,16.0002,clinic", ",48.0201,16.0301,=2+3"]
     found = run("--epsilon", "1", "--min-error", "300m", checkins="\n".join(rows) + "\n")
     assert found.exit_code == 0, found.output
     with (tmp_path / "out" / "share" / "released.csv").open() as file:
         released = list(csv.DictReader(file))
-    assert [row["time"] for row in released] == ["2024-05-06T08:00:00Z", "'=2+3"]
+    assert [row["time"] for row in released] == ["2024-05-06T08:00:00Z", ""]
     stored = weights(tmp_path / "out")
     for row in released:
         assert set(row) == {"time", "latitude", "longitude"}
@@ -131,6 +131,9 @@ def test_refusals(run, tmp_path, flags, message):
         ("lat,lon\n48,1,2\n", "row 2 has 3 cells"),
         ("lat,lon\n48.0,north\n", "row 2"),
         ("lat,lon\n95.0,16.0\n", "row 2"),
+        ("time,lat,lon\n=2+3,48.0,16.0\n", "row 2: the time is not ISO 8601"),
+        ("time,lat,lon\nat the clinic,48.0,16.0\n", "row 2: the time is not ISO 8601"),
+        (f"lat,lon\n48.0,16.0{'0' * 200_000}\n", "cannot be read as a text table"),
         ("lat,lon\n48.0,16.0\n49.0,17.0\n", "row 3"),
     ],
 )

@@ -90,7 +90,7 @@ def test_small_numbers_with_exponents_are_read_and_written_plainly():
     trace = clean(read_csv(_rows("0,-2e-7,5.17E-4", "1,1e-7,6E-4")))
     np.testing.assert_array_equal(trace.latitude, [-2e-7, 1e-7])
     written = sanitised_text(trace, trace.latitude, trace.longitude, "")
-    assert written == "time,lat,lon\n0,-0.0000002,0.0005170\n1,0.0000001,0.0006000\n"
+    assert written == "time,lat,lon\n0, -0.0000002,   0.0005170\n1,  0.0000001,   0.0006000\n"
 
 
 def test_written_table_has_the_same_format_and_nothing_else():
@@ -103,8 +103,8 @@ def test_written_table_has_the_same_format_and_nothing_else():
     rows = list(csv.reader(io.StringIO(written), delimiter=";"))
     assert rows == [
         ["Time", "LAT", "Lon"],
-        ["2020-01-01T00:00:00.5Z", "1.0000000", "2.0000000"],
-        ["2020-01-01T00:01:00Z", "-0.0000000", "-180.0000000"],
+        ["2020-01-01T00:00:00.5Z", "  1.0000000", "   2.0000000"],
+        ["2020-01-01T00:01:00Z", " -0.0000000", "-180.0000000"],
     ]
 
 
@@ -151,7 +151,7 @@ def test_rows_of_one_instant_are_merged_and_written_to_each():
     np.testing.assert_array_equal(merged, [[40.5, 7.5], [42, 9]])
     written = sanitised_text(trace, np.array([1.0, 2.0]), np.array([3.0, 4.0]), "")
     assert [line.split(",")[0] for line in written.splitlines()[1:]] == ["10", "10", "20", "20"]
-    assert written.count("1.0000000,3.0000000") == 2
+    assert written.count("1.0000000,   3.0000000") == 2
 
 
 def test_gaps_keep_their_true_times():

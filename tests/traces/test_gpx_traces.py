@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from jaxpriv.errors import InputError
-from jaxpriv.traces import files
+from jaxpriv.traces import sources
 from jaxpriv.traces.cleaning import clean
 from jaxpriv.traces.files import read_trace, sanitised_text
 from jaxpriv.traces.gpx_format import read_gpx, write_gpx
+from jaxpriv.traces.trace import NO_TIME
 
 
 NOON = calendar.timegm((2024, 5, 1, 12, 0, 0)) * 10**6
@@ -195,8 +196,14 @@ def test_entities_are_refused_before_any_is_declared(text):
 
 
 def test_deep_and_long_elements_do_no_harm():
-    deep = "<extensions>" + "<a>" * 20_000 + "</a>" * 20_000 + "</extensions>"
+    deep = "<extensions>" + "<a>" * 190 + "</a>" * 190 + "</extensions>"
     assert clean(read_gpx(_gpx(deep + _track(_point(0))))).n_rows == 1
+    with pytest.raises(InputError, match="line 3: more than 200 elements inside each other"):
+        read_gpx(_gpx("<a>" * 5_000_000))
+    for long in (f'<wpt lat="{"1" * 10**7}" lon="2"/>', f"<name>{'x' * 10**7}</name>", f"<{'y' * 10**6}/>"):
+        assert clean(read_gpx(_gpx(long + _track(_point(0))))).n_rows == 1
+    with pytest.raises(InputError, match="the latitude is not a number"):
+        read_gpx(_gpx(_track(_point(0, lat="1" * 10**6 + "x"))))
     with pytest.raises(InputError, match="the time"):
         read_gpx(_gpx(_track(_point(0).replace("Z<", "9" * 100_000 + "Z<"))))
 
@@ -214,12 +221,22 @@ def test_packed_files_and_packed_bombs(tmp_path, monkeypatch):
     (tmp_path / "c.plt.gz").write_bytes(gzip.compress(b"x")[:-3])
     with pytest.raises(InputError, match="its end is missing"):
         read_trace(tmp_path / "c.plt.gz")
-    monkeypatch.setattr(files, "MAX_BYTES", 2**20)
-    (tmp_path / "d.csv.gz").write_bytes(gzip.compress(b"time,lat,lon\n" + b"1,40,7\n" * 200_000))
+    monkeypatch.setattr(sources, "MAX_BYTES", 2**20)
+    (tmp_path / "d.gpx.gz").write_bytes(gzip.compress(b" " * (2**20 + 1)))
     (tmp_path / "e.gpx").write_bytes(b" " * (2**20 + 1))
-    for name in ("d.csv.gz", "e.gpx"):
-        with pytest.raises(InputError, match="larger than 1 MB"):
+    for name, words in (("d.gpx.gz", "200 times its size"), ("e.gpx", "larger than 1 MB")):
+        with pytest.raises(InputError, match=words):
             read_trace(tmp_path / name)
+    # Tables are read row by row, and may be larger, unless they unpack to many times their size.
+    table = b"time,lat,lon\n" + b"1,40,7\n" * 200_000
+    (tmp_path / "f.csv").write_bytes(table)
+    assert read_trace(tmp_path / "f.csv").n_rows == 200_000
+    (tmp_path / "g.csv.gz").write_bytes(gzip.compress(table))
+    with pytest.raises(InputError, match="unpacks to more than 200 times its size"):
+        read_trace(tmp_path / "g.csv.gz")
+    monkeypatch.setattr(sources, "MAX_TABLE_BYTES", 2**20)
+    with pytest.raises(InputError, match="larger than 1 MB"):
+        read_trace(tmp_path / "f.csv")
 
 
 def test_only_gpx_has_tracks(tmp_path):
@@ -243,13 +260,13 @@ def test_real_files_agree_with_gpxpy(real_data):
             for segment in track.segments
             for point in segment.points
         ]
-        assert raw.latitude == [point.latitude for point in expected], path.name
-        assert raw.longitude == [point.longitude for point in expected], path.name
+        assert raw.latitude.tolist() == [point.latitude for point in expected], path.name
+        assert raw.longitude.tolist() == [point.longitude for point in expected], path.name
         # gpxpy takes a time without an offset as it is, and so as UTC here.
         stamps = [
-            None if p.time is None else round(p.time.replace(tzinfo=p.time.tzinfo or datetime.UTC).timestamp() * 1e6)
+            NO_TIME if p.time is None else round(p.time.replace(tzinfo=p.time.tzinfo or datetime.UTC).timestamp() * 1e6)
             for p in expected
         ]
-        assert raw.time_us == stamps, path.name
+        assert raw.time_us.tolist() == stamps, path.name
         compared += 1
     assert compared >= 25

@@ -9,6 +9,7 @@ import pytest
 
 from jaxpriv.errors import InputError
 from jaxpriv.traces.cleaning import clean
+from jaxpriv.traces.contents import ReadOptions
 from jaxpriv.traces.files import read_trace, sanitised_text
 from jaxpriv.traces.plt_format import read_plt
 
@@ -54,7 +55,7 @@ def test_written_file_reads_back_and_copies_nothing():
     assert "SENTINEL" not in written
     assert "354" not in written
     assert written.count("\r\n") == len(written.splitlines()) == 8
-    assert written.splitlines()[6] == "39.0000000,116.0000000,0,-777,39748.5097453704,2008-10-27,12:14:02"
+    assert written.splitlines()[6] == " 39.0000000, 116.0000000,0,-777,39748.5097453704,2008-10-27,12:14:02"
     again = clean(read_plt(written))
     np.testing.assert_array_equal(again.time_us, trace.time_us)
     np.testing.assert_array_equal(again.latitude, [39.0, -39.5])
@@ -109,8 +110,10 @@ def test_real_tables(real_data):
         read_trace(real_data / "taxi/Beijing_taxi.csv")
     with pytest.raises(InputError, match="3 people"):
         read_trace(real_data / "geolife/movingpandas_demodata_geolife.csv")
-    with pytest.raises(InputError, match="row 2: the time is not ISO 8601"):
+    with pytest.raises(InputError, match="256 people"):
         read_trace(real_data / "other/boat-positions.csv")
+    with pytest.raises(InputError, match=r"row \d+: the time is not ISO 8601"):
+        read_trace(real_data / "other/boat-positions.csv", options=ReadOptions(who="1"))
 
 
 def test_real_animal_rows_without_position_are_dropped(real_data):

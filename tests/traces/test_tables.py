@@ -134,7 +134,7 @@ def test_several_people_are_listed_and_never_mixed(tmp_path):
 
 
 def test_all_people_of_a_file_are_there_once(tmp_path):
-    contents = csv_contents(CABS, ReadOptions())
+    contents = csv_contents(CABS.splitlines(keepends=True), ReadOptions())
     assert [(person.name, len(person.raw.time_us)) for person in contents.people] == [("blue", 5), ("red", 5)]
 
 
@@ -299,4 +299,4 @@ def test_real_tables_of_every_kind(real_data):
     lines = (real_data / "other/boat-positions.csv").read_text(encoding="utf-8-sig").splitlines()
     assert sum(rows) == len([line for line in lines if line.strip(", ")]) - 1
     points = file_contents(real_data / "geolife/skmob_geolife_sample.txt.gz", ReadOptions())
-    assert points.names == ["001", "005"]
+    assert points.names == ("001", "005")
