@@ -23,6 +23,7 @@ from jaxpriv.certificates.cost import cost_upper
 from jaxpriv.certificates.definiteness import is_semidefinite
 from jaxpriv.certificates.loss import loss_bounds
 from jaxpriv.certificates.scalars import divergence, gaussian_delta, gaussian_epsilon, odds_bound, renyi_epsilon
+from jaxpriv.certificates.structured_secrets import ONE_SIDED, structured_losses
 from jaxpriv.errors import InputError
 
 
@@ -101,7 +102,7 @@ class Certificate:
             f"Certificate: epsilon <= {self.epsilon:.6g} nats at order {self.order:g} ({self.bound} bound), "
             f"cost <= {self.cost:.6g}",
             f"  {secrets} secret{'s' * (secrets > 1)}, each by itself, under {priors} prior{'s' * (priors > 1)}; "
-            "arrays taken as exact float64",
+            f"{'arrays' if self._covariances else 'kernels, times and arrays'} taken as exact float64",
             f"  prior positive semidefinite: {self.prior_psd}",
         ]
         if secrets * priors <= 24:
@@ -151,8 +152,15 @@ def certify(
     floor_below, floor_above = square_bounds(floor_sd)
     cost = cost_upper(factor, floor_above)
     upper, lower = np.zeros((2, len(listed), len(priors)))
+    two_sided = np.array([not getattr(one, "one_sided", False) for one in priors])
     covariances = []
     for column, one in enumerate(priors):
+        if hasattr(type(one), "bounded_product"):
+            labels = times_of if bound == "product" else None
+            bounds = structured_losses(one, listed, factor, floor_below, rtol, labels)
+            upper[:, column] = [each.upper for each in bounds]
+            lower[:, column] = [each.lower for each in bounds]
+            continue
         covariance, joints = host_arrays(one, listed)
         if factor.shape[0] != covariance.shape[0]:
             raise InputError(
@@ -195,7 +203,9 @@ def certify(
         order,
         bound,
         # A compound secret's lower bound is of a pair, its upper one of all: they differ by up to pi / 2.
-        warnings=_warnings(upper, lower, 1.6 if bound == "product" else 1.0 + _WIDE),
+        warnings=_warnings(upper[:, two_sided], lower[:, two_sided], 1.6 if bound == "product" else 1.0 + _WIDE)
+        + _warnings(upper[:, ~two_sided], upper[:, ~two_sided], 1.0)
+        + (() if np.all(two_sided) else (ONE_SIDED,)),
         _spreads=spreads,
         _covariances=tuple(covariances),
     )

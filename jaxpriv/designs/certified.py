@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxpriv.certificates.verb import Bound, Certificate, certify as _certify
+from jaxpriv.designs.long.dispatch import structured_priors
 from jaxpriv.mechanisms.gaussian import GaussianMechanism
 from jaxpriv.precision import double_precision
 from jaxpriv.priors.protocol import Prior
@@ -40,7 +41,9 @@ def certify(
         InputError: bad arguments, or a call inside jit, grad or vmap.
         CertificateError: the arithmetic of this machine cannot be trusted.
     """
-    if isinstance(prior, Sequence):
-        prior = list(prior)
+    priors = list(prior) if isinstance(prior, Sequence) else [prior]
     with double_precision():
-        return _certify(prior, secrets, mechanism, order, prior_rtol=prior_rtol, bound=bound)
+        # A prior too long for its matrix is certified through structured products where its kernel allows them.
+        return _certify(
+            structured_priors(priors) or priors, secrets, mechanism, order, prior_rtol=prior_rtol, bound=bound
+        )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from jaxpriv.designs.every_point_verb import design_every_point, has_closed_form
+from jaxpriv.designs.long.dispatch import design_long, needs_matrix, structured_priors
 from jaxpriv.designs.many_floors import design_many
 from jaxpriv.designs.one_secret import design_one_secret, one_secret_has_closed_form
 from jaxpriv.designs.request import GAP_TOLERANCE, Request, check_request
@@ -91,8 +92,9 @@ def design(
     for requirement in requirements:
         if not isinstance(requirement, Requirement):
             raise InputError(f"a {type(requirement).__name__} is not a requirement.")
+    structured = structured_priors(priors)
     request = check_request(
-        priors,
+        priors if structured is None else structured,
         epsilon=epsilon,
         budget=budget,
         uncertainty=uncertainty,
@@ -110,7 +112,10 @@ def design(
     )
     others = [one for one in requirements if not (isinstance(one, GeoIndistinguishability) and one.moving != "point")]
     with double_precision():
-        outcome = _dispatch(priors, secret, others, request)
+        if structured is None or needs_matrix(structured, secret, others, request):
+            outcome = _dispatch(priors, secret, others, request)
+        else:
+            outcome = design_long(structured, secret, others, request)
     if throw:
         _raise_if_useless(outcome, request)
     return outcome

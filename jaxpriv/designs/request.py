@@ -13,6 +13,7 @@ from jaxpriv.errors import InputError
 from jaxpriv.floors.requirements import GeoIndistinguishability, Requirement
 from jaxpriv.precision import host_array
 from jaxpriv.priors.protocol import Prior
+from jaxpriv.priors.structured import is_structured
 
 
 STRUCTURES = ("joint", "block", "diagonal", "banded")
@@ -79,7 +80,7 @@ def check_request(
 ) -> Request:
     """Raises InputError for the first argument that is wrong."""
     for one in priors:
-        if not hasattr(one, "covariance") or not hasattr(one, "size"):
+        if (not is_structured(one) and not hasattr(one, "covariance")) or not hasattr(one, "size"):
             raise InputError(f"prior is a {type(one).__name__}; expected a GaussianPrior or a ProcessPrior.")
     prior = priors[0]
     if any(one.size != prior.size for one in priors):
@@ -122,10 +123,10 @@ def check_request(
         raise InputError(f"tolerance is {tolerance}; expected a positive relative gap.")
     if effort not in EFFORTS:
         raise InputError(f"effort is {effort!r}; expected one of {', '.join(map(repr, EFFORTS))}.")
-    if prior.size > LARGEST_SIZE:
+    if prior.size > LARGEST_SIZE and not is_structured(prior):
         raise InputError(
-            f"a trace of {prior.size} coordinates is above the limit of {LARGEST_SIZE}: thin it, or protect windows of "
-            "it with one prior each."
+            f"a trace of {prior.size} coordinates is above the limit of {LARGEST_SIZE} for this prior: use a kernel "
+            "made of Matérn kernels, thin the trace, or protect windows of it with one prior each."
         )
     return Request(
         prior.size,

@@ -1,0 +1,1 @@
+"""Designs for traces whose covariance is never formed."""
