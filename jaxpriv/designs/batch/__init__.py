@@ -1,0 +1,1 @@
+"""Designs for many traces at once."""
