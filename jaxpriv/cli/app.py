@@ -9,8 +9,10 @@ import typer
 from jaxpriv.cli.audit import audit
 from jaxpriv.cli.conceal import conceal
 from jaxpriv.cli.demo import demo
+from jaxpriv.cli.explore import explore
 from jaxpriv.cli.fit import fit
 from jaxpriv.cli.inspect import inspect
+from jaxpriv.cli.ledger import ledger
 from jaxpriv.cli.obfuscate import obfuscate
 from jaxpriv.cli.protect import protect
 from jaxpriv.cli.verify import verify
@@ -43,10 +45,12 @@ def common(
 
 
 app.command()(protect)
+app.command()(explore)
 app.command()(inspect)
 app.command()(fit)
 app.command()(verify)
 app.command()(audit)
+app.command()(ledger)
 app.command()(obfuscate)
 app.command()(conceal)
 app.command()(demo)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +20,12 @@ from jaxpriv.jobs.target import Target
 from jaxpriv.priors.process import ProcessPrior
 from jaxpriv.report.rounding import given, significant
 from jaxpriv.secrets.collection import as_secrets
+from jaxpriv.secrets.secret import EveryPoint, Secret
+from jaxpriv.secrets.unsampled import UnsampledSecret
 from jaxpriv.traces.projection import STRETCH
 
 
+Wanted = list[Secret | UnsampledSecret] | EveryPoint
 _FLOOR_SHARE = 1e-4  # of the noise's deviation, where the resolution does not ask for more
 
 
@@ -60,9 +65,7 @@ def design_noise(seconds: np.ndarray, secrets: ChosenSecrets, target: Target, so
     north = east if source.axes[1].choices == source.axes[0].choices else source.axes[1].priors(seconds)
     wanted = secrets.on_axis(target.radius_m * STRETCH)
     listed = as_secrets(wanted, east[0])
-    made = _design([east, north], wanted, listed, target, len(seconds))
-    if not math.isfinite(made.epsilon) or (target.epsilon is not None and made.epsilon > target.epsilon):
-        raise CertificateError("the certified epsilon of the design is above the one asked for; nothing was released")
+    made = design_for([east, north], wanted, listed, target)
     first = Axis.of(made.axes[0], east, listed)
     second = first if north is east else Axis.of(made.axes[1], north, listed)
     nothing = Comparison(None, None, ())
@@ -72,30 +75,43 @@ def design_noise(seconds: np.ndarray, secrets: ChosenSecrets, target: Target, so
     return Noise(first, second, made.cost, made.lower_bound, made.gap, comparison)
 
 
-def _design(axes: list[list[ProcessPrior]], wanted, listed, target: Target, n: int) -> AxesDesign:
+def design_for(axes: list[list[ProcessPrior]], wanted: Wanted, listed: Sequence[Any], target: Target) -> AxesDesign:
+    """Design one mechanism for each axis, `wanted` being what `design` takes and `listed` the same one by one.
+
+    Raises as `design_axes` does; the smallest feasible value is said in the target's unit.
+    """
+    made = _design(axes, wanted, listed, target)
+    if not math.isfinite(made.epsilon) or (target.epsilon is not None and made.epsilon > target.epsilon):
+        raise CertificateError("the certified epsilon of the design is above the one asked for; nothing was released")
+    return made
+
+
+def _design(axes: list[list[ProcessPrior]], wanted: Wanted, listed: Sequence[Any], target: Target) -> AxesDesign:
+    n, dims = axes[0][0].size, len(axes)
     options = {"order": target.order, "resolution": target.resolution_m, "effort": target.effort}
     if target.epsilon is not None:
         return design_axes(axes, wanted, epsilon=target.epsilon, **options)
     if target.uncertainty_m is not None:
-        _check_uncertainty(axes, listed, target.uncertainty_m)
+        _check_uncertainty(axes, listed, target)
         return design_axes(axes, wanted, uncertainty=target.uncertainty_m, **options)
     assert target.budget_m is not None
-    floor_sd = max(2.0 * target.resolution_m, _FLOOR_SHARE * target.budget_m / math.sqrt(2.0))
-    rounding = 4.0 ** grid_exponent(floor_sd) / 6
-    smallest = math.sqrt(2.0 * floor_sd**2 + rounding)
+    floor_sd = max(2.0 * target.resolution_m, _FLOOR_SHARE * target.budget_m / math.sqrt(dims))
+    rounding = dims * 4.0 ** grid_exponent(floor_sd) / 12
+    smallest = math.sqrt(dims * floor_sd**2 + rounding)
     if not target.budget_m > smallest:
         raise InfeasibleError(
-            f"--budget {given(target.budget_m)}m is not above the {significant(smallest, 3, 'up')} m that the noise "
-            f"floor and the output grid alone cost (twice the resolution of {given(target.resolution_m)} m at every "
-            "point); ask for more than that",
+            f"--budget {given(target.budget_m)}{target.unit} is not above the "
+            f"{target.said(significant(smallest, 3, 'up'))} that the noise floor and the output grid alone cost (twice "
+            f"the resolution of {target.said(given(target.resolution_m))} at every point); ask for more than that",
             smallest_feasible=smallest,
         )
     total = n * (target.budget_m**2 - rounding) * (1.0 - 1e-12)
     return design_axes(axes, wanted, budget=total, floor_sd=floor_sd, **options)
 
 
-def _check_uncertainty(axes: list[list[ProcessPrior]], listed, uncertainty_m: float) -> None:
+def _check_uncertainty(axes: list[list[ProcessPrior]], listed: Sequence[Any], target: Target) -> None:
     """What a prior knows without any release, no noise can hide."""
+    assert target.uncertainty_m is not None
     if any(secret.size > 1 for secret in listed):
         raise InputError("--uncertainty is for fixes that are protected each by itself; leave --compound out")
     least = math.inf
@@ -103,9 +119,10 @@ def _check_uncertainty(axes: list[list[ProcessPrior]], listed, uncertainty_m: fl
         # Priors are stationary: one variance for all fixes, and one for all times between fixes.
         for secret in {type(one): one for one in listed}.values():
             least = min(least, math.sqrt(float(np.asarray(secret.joint(prior)[1])[0, 0])))
-    if not uncertainty_m < least:
+    if not target.uncertainty_m < least:
         raise InfeasibleError(
-            f"--uncertainty {given(uncertainty_m)}m: under a prior of the set an attacker knows the place to "
-            f"±{significant(least, 3, 'down')} m before any release, and noise cannot make that more; ask for less",
+            f"--uncertainty {given(target.uncertainty_m)}{target.unit}: under a prior of the set an attacker knows the "
+            f"{'place' if target.unit else 'value'} to ±{target.said(significant(least, 3, 'down'))} before any "
+            "release, and noise cannot make that more; ask for less",
             smallest_feasible=least,
         )

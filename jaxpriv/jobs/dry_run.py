@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from jaxpriv.jobs.grid_times import GridRequest
 from jaxpriv.jobs.output import check_output
 from jaxpriv.jobs.prior_choice import PriorChoice
 from jaxpriv.jobs.protect import plan
@@ -15,6 +16,7 @@ from jaxpriv.report.rounding import significant
 from jaxpriv.traces.contents import ReadOptions
 from jaxpriv.traces.files import read_trace
 from jaxpriv.traces.gpx_format import TrackChoice
+from jaxpriv.traces.instants import format_instant
 from jaxpriv.traces.oddities import find_oddities
 from jaxpriv.traces.projection import LocalPlane
 
@@ -31,6 +33,7 @@ def dry_run(
     strict: bool = False,
     origin: LocalPlane | None = None,
     force: bool = False,
+    grid: GridRequest | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> str:
     """Say what was understood: secrets, priors, the error that the noise will have and how long it takes.
@@ -40,7 +43,8 @@ def dry_run(
     check_output(out, force)
     start = time.perf_counter()
     progress("Reading the trace")
-    trace = read_trace(path, track, options=reading, strict=strict)
+    trace = read_trace(path, track, options=reading, strict=strict, progress=progress)
+    regular = None if grid is None else grid.times(int(trace.time_us[0]), int(trace.time_us[-1]))
     made = plan(trace, secrets, target, prior, origin=origin, progress=progress)
     took = time.perf_counter() - start
     noise = made.noise
@@ -58,6 +62,12 @@ def dry_run(
         lines.append(f"{count} prior{'s' if count > 1 else ''} for {name}:")
         lines += [f"  - {label}" for label in members.labels]
     lines += [f"Note: {text}" for text in made.source.findings]
+    if grid is not None and regular is not None:
+        lines += [
+            "",
+            f"{len(regular)} rows would be published, every {grid.step_s:g} s from {format_instant(int(regular[0]))} "
+            f"to {format_instant(int(regular[-1]))}, drawn from the release of the fixes and the prior.",
+        ]
     lines += [
         "",
         f"Points would be displaced by {significant(noise.rms_m, 3, 'up')} m (root mean square, grid included), with "

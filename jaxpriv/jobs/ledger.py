@@ -1,164 +1,177 @@
-"""A private record of what was released, so that nobody releases the same trace twice without meaning to.
+"""The ledger: every release about a person, what all of them tell together, and the published outputs.
 
-A record holds no position. The content (the set of cleaned rows: instants and positions) is kept as an HMAC-SHA256
-under a random key of the user, because a plain hash could be confirmed by whoever guesses the trace. Each run of eight
-consecutive instants is kept as a digest under the same key, to notice parts of a trace and longer versions of it;
-these digests are of the times alone, which a release publishes anyway.
+It counts a release before anything of it can be published. Its states: *reserved* (the noise is not drawn, or known to
+one process only: nothing can have been published), *stored* (the output is in the ledger and may have been published),
+*published* (its folder was written). All three count. docs/ledger.md describes the file.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
-import json
-import os
-import secrets
-import struct
-import tempfile
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 
 from jaxpriv.errors import InputError
-from jaxpriv.jobs.stored import check_names, read_object, whole
-from jaxpriv.report.record import ReleasesRecord
-from jaxpriv.traces.trace import Trace
+from jaxpriv.jobs.ledger_file import LedgerFile
+from jaxpriv.jobs.ledger_joint import Joint, SecretTogether
+from jaxpriv.jobs.ledger_records import LedgerRelease
+from jaxpriv.jobs.ledger_rows import insert_release, read_releases
+from jaxpriv.traces.projection import LocalPlane
 
 
-FORMAT, VERSION = "jaxpriv-record", 1
-RUN = 8  # consecutive instants that two traces share before they are said to overlap
-_ENTRIES = {"content", "number", "recorded", "folder", "runs"}
-_KEY_BYTES, _RUN_BYTES = 32, 8
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One release on record: its content, which release of that content it was, when, and where it was written."""
-
-    content: str
-    number: int
-    recorded: str
-    folder: str
-    runs: frozenset[bytes] = field(repr=False)
-
-    def text(self) -> str:
-        """Write the record as JSON."""
-        runs = base64.b64encode(b"".join(sorted(self.runs))).decode("ascii")
-        entries = {"content": self.content, "number": self.number, "recorded": self.recorded, "folder": self.folder}
-        return json.dumps({"format": FORMAT, "format_version": VERSION} | entries | {"runs": runs}) + "\n"
+DEFAULT_PERSON = "one person"
 
 
 @dataclass(frozen=True)
+class Person:
+    """Somebody on record, and the plane that all their releases share."""
+
+    name: str
+    plane: LocalPlane
+
+
+class _ChangedError(Exception):
+    """The releases on record are not those that a certificate was computed for; undoes a transaction."""
+
+
 class Ledger:
-    """The records in the user's state folder, and the key that their digests are made with."""
+    """An open ledger; a context manager that closes it."""
 
-    folder: Path
-    key: bytes = field(repr=False)
+    def __init__(self, path: Path, limit: float | None = None, *, create: bool = True):
+        """Open a ledger, or make one with a limit in nats for the joint ε. Raises `InputError` as `LedgerFile` does."""
+        self._file = LedgerFile(path, limit, create=create)
+        with self._file.reading() as database:
+            self.key, self.limit = database.execute("SELECT key, limit_nats FROM ledger").fetchone()
 
-    @classmethod
-    def open(cls) -> Ledger:
-        """Open the ledger of this user, making its folder (mode 0700) and key (mode 0600) when they are missing.
+    def __enter__(self) -> Ledger:
+        return self
 
-        Raises `InputError` when they cannot be kept.
+    def __exit__(self, *raised: object) -> None:
+        self._file.close()
+
+    def people(self) -> list[Person]:
+        """Everybody on record, in order of their first release."""
+        with self._file.reading() as database:
+            rows = database.execute("SELECT name, latitude, longitude FROM person ORDER BY id").fetchall()
+        return [Person(name, LocalPlane(latitude, longitude)) for name, latitude, longitude in rows]
+
+    def whose(self, name: str | None) -> tuple[str, Person | None]:
+        """The name to use and the person, if on record; without a name the only one. Raises `InputError`."""
+        people = self.people()
+        if name is None:
+            if len(people) > 1:
+                raise InputError(f"the ledger holds {len(people)} persons; say whose trace this is with --person NAME")
+            return (people[0].name, people[0]) if people else (DEFAULT_PERSON, None)
+        if not name.strip() or len(name) > 200 or not name.isprintable():
+            raise InputError("--person is a name of at most 200 printable characters")
+        return name, next((one for one in people if one.name == name), None)
+
+    def releases(self, person: str) -> list[LedgerRelease]:
+        """All releases of a person that count, in order."""
+        with self._file.reading() as database:
+            rows = database.execute(
+                "SELECT release.* FROM release JOIN person ON person.id = person WHERE name = ? ORDER BY number",
+                (person,),
+            )
+            return read_releases(database, rows)
+
+    def find(self, person: str, content: bytes, request: bytes) -> LedgerRelease | None:
+        """The release that answered this request for this content, or is reserved for it."""
+        with self._file.reading() as database:
+            rows = database.execute(
+                "SELECT release.* FROM release JOIN person ON person.id = person "
+                "WHERE name = ? AND content = ? AND request = ?",
+                (person, content, request),
+            )
+            return next(iter(read_releases(database, rows)), None)
+
+    def get(self, inputs: bytes) -> bytes | None:
+        """A certificate that was computed before, by the digest of its inputs."""
+        with self._file.reading() as database:
+            row = database.execute("SELECT losses FROM certified WHERE inputs = ?", (inputs,)).fetchone()
+        return None if row is None else row[0]
+
+    def reserve(
+        self,
+        person: Person,
+        release: LedgerRelease,
+        joint: Joint,
+        earlier: Sequence[LedgerRelease],
+        limit: float | None,
+        folder: str,
+    ) -> int | None:
+        """Count a release from now on, before its noise is drawn; return its number.
+
+        `joint` must be certified for the `earlier` releases and this one. A reservation for the same content and
+        request is replaced: nothing of it can have been published, and its process will notice. None, and nothing is
+        kept, when the releases on record are not the `earlier` ones any more, or the request has an output by now.
         """
-        folder = state_folder()
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not (folder / "key").exists():
-                with suppress(FileExistsError):  # another run was faster
-                    _create(folder / "key", secrets.token_bytes(_KEY_BYTES))
-            key = (folder / "key").read_bytes()
-        except OSError as problem:
-            raise InputError(
-                f"cannot keep the record of releases in {folder}: {problem.strerror or 'unknown reason'}; "
-                "set XDG_STATE_HOME to a folder that can be written"
-            ) from None
-        if len(key) != _KEY_BYTES:
-            raise InputError(f"{folder / 'key'} is not a key of {_KEY_BYTES} bytes; restore it, or remove it")
-        return cls(folder, key)
+        with suppress(_ChangedError), self._file.writing() as database:
+            plane = (person.plane.latitude, person.plane.longitude)
+            database.execute(
+                "INSERT OR IGNORE INTO person (name, latitude, longitude) VALUES (?, ?, ?)", (person.name, *plane)
+            )
+            known = database.execute(
+                "SELECT id, latitude, longitude FROM person WHERE name = ?", (person.name,)
+            ).fetchone()
+            if known[1:] != plane:
+                raise InputError(f"another run recorded another origin for {person.name!r} at the same time; run again")
+            same = (known[0], release.content, release.request)
+            database.execute(
+                "DELETE FROM release WHERE person = ? AND content = ? AND request = ? AND state = 'reserved'", same
+            )
+            answered = database.execute(
+                "SELECT 1 FROM release WHERE person = ? AND content = ? AND request = ?", same
+            ).fetchone()
+            rows = database.execute("SELECT draw, number FROM release WHERE person = ?", known[:1]).fetchall()
+            if answered or {draw for draw, _ in rows} != {one.draw for one in earlier}:
+                raise _ChangedError
+            number = max((number for _, number in rows), default=0) + 1
+            insert_release(database, known[0], number, release, joint, limit, folder)
+            return number
 
-    def entry(self, trace: Trace, folder: Path, number: int = 1) -> Entry:
-        """Make the record of releasing a trace to a folder; nothing is written."""
-        time_us = trace.time_us[trace.point_of_row]
-        rows = sorted(set(zip(time_us.tolist(), trace.latitude.tolist(), trace.longitude.tolist(), strict=True)))
-        packed = b"".join(struct.pack("<qdd", us, lat + 0.0, lon + 0.0) for us, lat, lon in rows)
-        times = trace.time_us.astype("<i8")
-        length = min(RUN, len(times))
-        runs = frozenset(
-            self._digest(b"times", times[i : i + length].tobytes())[:_RUN_BYTES] for i in range(len(times) - length + 1)
-        )
-        recorded = datetime.now(UTC).isoformat(timespec="seconds")
-        return Entry(self._digest(b"content", packed).hex(), number, recorded, str(folder.absolute()), runs)
+    def store(self, draw: str, outputs: Mapping[str, bytes]) -> bool:
+        """Keep the output of a reserved release, from when on it may be published; False if it is not reserved."""
+        with self._file.writing() as database:
+            changed = database.execute(
+                "UPDATE release SET state = 'stored' WHERE draw = ? AND state = 'reserved'", (draw,)
+            )
+            if changed.rowcount != 1:
+                return False
+            identity = database.execute("SELECT id FROM release WHERE draw = ?", (draw,)).fetchone()[0]
+            database.executemany(
+                "INSERT INTO output VALUES (?, ?, ?)", [(identity, name, content) for name, content in outputs.items()]
+            )
+            return True
 
-    def earlier(self, entry: Entry, replaced: Path | None = None) -> tuple[Entry | None, ReleasesRecord]:
-        """Look up what is on record: the last release of the same content, and what the report shall say.
+    def publish(self, draw: str) -> None:
+        """Note that the folder of a stored release was written."""
+        with self._file.writing() as database:
+            database.execute("UPDATE release SET state = 'published' WHERE draw = ? AND state = 'stored'", (draw,))
 
-        `replaced` is a folder of an earlier release that is to be replaced; its own record counts, too. Raises
-        `InputError` for a record that cannot be read.
-        """
-        paths = sorted(self.folder.glob("*.json"))
-        if replaced is not None and (replaced / "private" / "record.json").is_file():
-            paths.append(replaced / "private" / "record.json")
-        known = [read_entry(path) for path in paths]
-        same = [one for one in known if one.content == entry.content]
-        last = max(same, key=lambda one: one.number, default=None)
-        others = sum(1 for one in known if one.content != entry.content and one.runs & entry.runs)
-        return last, ReleasesRecord((last.number if last else 0) + 1, others)
+    def outputs(self, draw: str) -> dict[str, bytes]:
+        """The stored output of a release: names and contents."""
+        with self._file.reading() as database:
+            rows = database.execute(
+                "SELECT name, output.content FROM output JOIN release ON release.id = output.release WHERE draw = ?",
+                (draw,),
+            )
+            return dict(rows.fetchall())
 
-    def keep(self, entry: Entry) -> Path:
-        """Write a record and return its path; raises `InputError` when another run recorded that release first."""
-        path = self.folder / f"{entry.content[:32]}.{entry.number}.json"
-        try:
-            _create(path, entry.text().encode("ascii"))
-        except FileExistsError:
-            raise InputError("the same content was released by another run at the same time; see --again") from None
-        return path
+    def together(self, person: str) -> list[SecretTogether]:
+        """Every secret of a person by all releases on record, as it was certified for the newest one."""
+        with self._file.reading() as database:
+            rows = database.execute(
+                "SELECT together.label, named_by, together.epsilon_alone, together.epsilon_together FROM together "
+                "WHERE release = (SELECT release.id FROM release JOIN person ON person.id = person WHERE name = ? "
+                "ORDER BY number DESC LIMIT 1) ORDER BY position",
+                (person,),
+            )
+            return [SecretTogether(*row) for row in rows.fetchall()]
 
-    def _digest(self, purpose: bytes, content: bytes) -> bytes:
-        return hmac.new(self.key, purpose + b"\0" + content, hashlib.sha256).digest()
-
-
-def state_folder() -> Path:
-    """Folder of the ledger: `jaxpriv` in $XDG_STATE_HOME, or in ~/.local/state when that is not an absolute path."""
-    configured = os.environ.get("XDG_STATE_HOME", "")
-    if os.path.isabs(configured):
-        return Path(configured) / "jaxpriv"
-    try:
-        return Path.home() / ".local" / "state" / "jaxpriv"
-    except RuntimeError:
-        raise InputError("there is no home folder to keep the record of releases in; set XDG_STATE_HOME") from None
-
-
-def read_entry(path: Path) -> Entry:
-    """Read one record; raises `InputError` for a file that is none."""
-    content = read_object(path, FORMAT, VERSION)
-    check_names(content, _ENTRIES, path.name)
-    texts = [content[name] for name in ("content", "recorded", "folder", "runs")]
-    if not all(isinstance(text, str) for text in texts):
-        raise InputError(f"{path.name}: not a record as jaxpriv writes them")
-    try:
-        runs = base64.b64decode(content["runs"], validate=True)
-    except ValueError:
-        raise InputError(f"{path.name}: not a record as jaxpriv writes them") from None
-    return Entry(
-        content["content"],
-        whole(content["number"], f"{path.name}: number"),
-        content["recorded"],
-        content["folder"],
-        frozenset(runs[i : i + _RUN_BYTES] for i in range(0, len(runs), _RUN_BYTES)),
-    )
-
-
-def _create(path: Path, content: bytes) -> None:
-    """Write a file that appears whole, readable by its owner only; `FileExistsError` when it is there already."""
-    handle, name = tempfile.mkstemp(prefix=".", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(name, path)
-    finally:
-        os.unlink(name)
+    def kept_records(self) -> set[str]:
+        """Texts of the private records that were written for releases of this ledger."""
+        with self._file.reading() as database:
+            rows = database.execute("SELECT content FROM output WHERE name = 'private/record.json'").fetchall()
+        return {content.decode("ascii") for (content,) in rows}

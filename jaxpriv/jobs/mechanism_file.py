@@ -16,25 +16,25 @@ from jaxpriv.mechanisms.gaussian import GaussianMechanism
 
 FORMAT, VERSION = "jaxpriv-mechanism", 1
 _ENTRIES = {
-    "format", "format_version", "time_us", "factor_east", "factor_north", "floor_sd_east", "floor_sd_north",
-    "grid_exponent", "resolution", "simulated",
+    "format", "format_version", "time_us", "grid_exponent", "resolution", "simulated",
 }  # fmt: skip
 _MAX_BYTES = 2 * 2**30
 
 
 @dataclass(frozen=True)
 class MechanismFile:
-    """Two mechanisms in metres (east, north), the instants (n,) of their coordinates, and what the release used.
+    """A mechanism for each axis (east and north, in metres), the instants (n,), and what the release used.
 
     `time_us` int64 in microseconds since 1970; `resolution_m` the declared resolution of the input. Nothing in it
     depends on the positions.
     """
 
-    mechanisms: tuple[GaussianMechanism, GaussianMechanism] = field(repr=False)
+    mechanisms: tuple[GaussianMechanism, ...] = field(repr=False)
     time_us: np.ndarray = field(repr=False)
     grid_exponent: int
     resolution_m: float
     simulated: bool
+    axes: tuple[str, ...] = AXES
 
     def write(self, path: Path) -> None:
         """Write the file, readable by its owner only; the float64 arrays exactly."""
@@ -46,15 +46,18 @@ class MechanismFile:
             "resolution": self.resolution_m,
             "simulated": self.simulated,
         }
-        for axis, one in zip(AXES, self.mechanisms, strict=True):
+        for axis, one in zip(self.axes, self.mechanisms, strict=True):
             arrays[f"factor_{axis}"] = np.asarray(one.factor, dtype=np.float64)
             arrays[f"floor_sd_{axis}"] = float(one.floor_sd)
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             np.savez(file, **arrays)
 
 
-def read_mechanism(path: Path) -> MechanismFile:
-    """Read a mechanism.npz. Raises `InputError`, which names the file, for anything that `write` does not write."""
+def read_mechanism(path: Path, axes: tuple[str, ...] = AXES) -> MechanismFile:
+    """Read a mechanism.npz for these axes.
+
+    Raises `InputError`, which names the file, for anything that `write` does not write.
+    """
     name = path.name
     try:
         with zipfile.ZipFile(path) as parts:
@@ -72,13 +75,13 @@ def read_mechanism(path: Path) -> MechanismFile:
         raise InputError(f'{name}: its "format" is not "{FORMAT}"')
     if arrays.get("format_version", np.array("")).tolist() != VERSION:
         raise InputError(f"{name}: this jaxpriv reads version {VERSION} of the format; use the one that wrote it")
-    if set(arrays) != _ENTRIES:
+    if set(arrays) != _ENTRIES | {f"{part}_{axis}" for part in ("factor", "floor_sd") for axis in axes}:
         raise InputError(f"{name}: its arrays are not those of version {VERSION} of the format")
     times = arrays["time_us"]
     if times.dtype != np.int64 or times.ndim != 1 or times.size == 0 or np.any(np.diff(times) <= 0):
         raise InputError(f"{name}: the times are not an increasing list of whole microseconds")
     mechanisms = []
-    for axis in AXES:
+    for axis in axes:
         factor, floor = arrays[f"factor_{axis}"], arrays[f"floor_sd_{axis}"]
         if factor.dtype != np.float64 or factor.ndim != 2 or len(factor) != len(times):
             raise InputError(f"{name}: the factor {axis} is not an array with a row for each time")
@@ -90,4 +93,4 @@ def read_mechanism(path: Path) -> MechanismFile:
         raise InputError(f"{name}: grid_exponent or simulated is not what version {VERSION} of the format says")
     if resolution.dtype != np.float64 or resolution.ndim or not 0 <= float(resolution) < np.inf:
         raise InputError(f"{name}: the resolution is not a finite distance")
-    return MechanismFile((mechanisms[0], mechanisms[1]), times, int(exponent), float(resolution), bool(simulated))
+    return MechanismFile(tuple(mechanisms), times, int(exponent), float(resolution), bool(simulated), axes)

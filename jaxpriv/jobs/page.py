@@ -28,7 +28,7 @@ def page_details(
     released: ReleasedPoints,
     report: Report,
 ) -> ReleaseDetails:
-    """Gather the arrays of the page; `metres` (n, 2) are the true positions."""
+    """Gather the arrays of the page; `metres` (n, axes) are the true positions."""
     axes = (noise.east, noise.north)
     paths = [axis.believed_path(released.metres[:, i]) for i, axis in enumerate(axes)]
     positions = sorted({position for secret in secrets.secrets for position in secret.positions})
@@ -70,8 +70,9 @@ def page_details(
         worst_priors=worst,
         epsilons=epsilons,
         covariance_rows=rows,
-        covariance_east=noise.east.noise_block(rows),
-        covariance_north=noise.north.noise_block(rows),
+        covariances=np.stack([axis.noise_block(rows) for axis in axes]),
+        axes=tuple(record.name for record in report.axes),
+        unit=report.unit,
     )
 
 

@@ -11,16 +11,18 @@ import numpy as np
 
 from jaxpriv.errors import InputError
 from jaxpriv.jobs.designing import Noise, design_noise
-from jaxpriv.jobs.ledger import Ledger
+from jaxpriv.jobs.grid_times import GridRequest, OnGrid, draw_on_grid, grid_report
 from jaxpriv.jobs.noise import ReleasedPoints, draw_release, simulate_release
 from jaxpriv.jobs.output import check_output, output_folder, write_private
 from jaxpriv.jobs.page import page_details
 from jaxpriv.jobs.prior_choice import PriorChoice
 from jaxpriv.jobs.prior_sources import PriorSource
+from jaxpriv.jobs.private_record import PrivateRecord
 from jaxpriv.jobs.reporting import make_report
 from jaxpriv.jobs.requests import PriorRequest, SecretRequest
 from jaxpriv.jobs.secret_sources import ChosenSecrets
 from jaxpriv.jobs.target import Target
+from jaxpriv.mechanisms.gaussian import GaussianMechanism
 from jaxpriv.report.html import report_html
 from jaxpriv.report.page.details import ReleaseDetails
 from jaxpriv.report.record import ReleasesRecord, Report
@@ -49,12 +51,18 @@ class Planned:
     plane: LocalPlane
     metres: np.ndarray = field(repr=False)
 
+    @property
+    def mechanisms(self) -> tuple[GaussianMechanism, GaussianMechanism]:
+        """The noise of both coordinates, east and north."""
+        return self.noise.east.design.mechanism, self.noise.north.design.mechanism
+
 
 @dataclass(frozen=True)
 class Protected:
     """What the job made: the report, the secrets, the released points, the noise, the plane, the page's arrays.
 
-    `odd` says what looks odd in the trace and was left as it is.
+    `odd` says what looks odd in the trace and was left as it is. `on_grid` is what is published where a grid of times
+    was asked for; the released points are private then.
     """
 
     report: Report
@@ -64,6 +72,7 @@ class Protected:
     plane: LocalPlane
     details: ReleaseDetails = field(repr=False)
     odd: tuple[str, ...] = ()
+    on_grid: OnGrid | None = None
 
 
 def plan(
@@ -101,6 +110,7 @@ def protect(
     simulate_seed: int | None = None,
     origin: LocalPlane | None = None,
     releases: ReleasesRecord | None = None,
+    grid: GridRequest | None = None,
     progress: Progress = lambda step: None,
 ) -> Protected:
     """Protect secrets of a trace, each by itself, with the least noise that meets the target under every prior.
@@ -109,21 +119,41 @@ def protect(
     (Theorem 3.4 of Meehan and Chaudhuri, AISTATS 2021). The design sees the times of the trace and, when priors are
     fitted to it, those fits. Every call draws from the operating system's generator and is another release of the
     trace; with `simulate_seed` it is a reproducible simulation, which is none. `secrets` may be instants in
-    microseconds since 1970 (UTC), `prior` the numbers of one; `releases` is what is known of earlier ones. Raises
-    `InputError` for input that cannot be used, `InfeasibleError` and `CertificateError` as `design` does.
+    microseconds since 1970 (UTC), `prior` the numbers of one; `releases` is what is known of earlier ones. With a
+    `grid` of times, what is published is drawn on it from the release (`grid_times`). Raises `InputError` for input
+    that cannot be used, `InfeasibleError` and `CertificateError` as `design` does.
     """
+    if grid is not None:
+        grid.times(int(trace.time_us[0]), int(trace.time_us[-1]))
     made = plan(trace, secrets, target, prior, origin=origin, progress=progress)
     progress("Drawing the release")
-    mechanisms = (made.noise.east.design.mechanism, made.noise.north.design.mechanism)
     if simulate_seed is None:
-        released = draw_release(mechanisms, made.metres, target.resolution_m)
+        released = draw_release(made.mechanisms, made.metres, target.resolution_m)
     else:
-        released = simulate_release(mechanisms, made.metres, target.resolution_m, simulate_seed)
+        released = simulate_release(made.mechanisms, made.metres, target.resolution_m, simulate_seed)
     progress("Writing the report")
+    rng = None if simulate_seed is None else np.random.default_rng(simulate_seed)
+    return describe(trace, target, made, released, releases, grid, rng)
+
+
+def describe(
+    trace: Trace,
+    target: Target,
+    made: Planned,
+    released: ReleasedPoints,
+    releases: ReleasesRecord | None,
+    grid: GridRequest | None = None,
+    rng: np.random.Generator | None = None,
+) -> Protected:
+    """Put together all that is said about points that were drawn; with a `grid`, draw what is published on it."""
     report = make_report(trace, made.secrets, target, made.source, made.plane, made.noise, released, releases)
     odd = tuple(find_oddities(None, trace).sentences())
     details = page_details(trace, made.metres, made.secrets, made.source, made.noise, released, report)
-    return Protected(report, made.secrets, released, made.noise, made.plane, details, odd)
+    done = Protected(report, made.secrets, released, made.noise, made.plane, details, odd)
+    if grid is None:
+        return done
+    drawn = draw_on_grid(grid, trace.time_us, made.noise, made.source, released, rng)
+    return replace(done, report=grid_report(report, drawn), on_grid=drawn)
 
 
 def protect_file(
@@ -140,6 +170,7 @@ def protect_file(
     origin: LocalPlane | None = None,
     force: bool = False,
     again: bool = False,
+    grid: GridRequest | None = None,
     progress: Progress = lambda step: None,
 ) -> Protected:
     """Read a trace file, protect it, and write the folder `out` whole or not at all.
@@ -152,12 +183,12 @@ def protect_file(
     """
     check_output(out, force)
     progress("Reading the trace")
-    trace = read_trace(path, track, options=reading, strict=strict)
-    ledger = entry = releases = None
+    trace = read_trace(path, track, options=reading, strict=strict, progress=progress)
+    record = entry = releases = None
     if simulate_seed is None:
-        ledger = Ledger.open()
-        entry = ledger.entry(trace, out)
-        last, releases = ledger.earlier(entry, replaced=out)
+        record = PrivateRecord.open()
+        entry = record.entry(trace, out)
+        last, releases = record.earlier(entry, replaced=out)
         if last is not None and not again:
             raise InputError(
                 f"the same positions and times are on record as released ({last.recorded}, to {last.folder}). Two "
@@ -173,6 +204,7 @@ def protect_file(
         simulate_seed=simulate_seed,
         origin=origin,
         releases=releases,
+        grid=grid,
         progress=progress,
     )
     progress("Writing")
@@ -180,10 +212,10 @@ def protect_file(
     try:
         with output_folder(out, force) as folder:
             write_release(folder, trace, protected)
-            if ledger is not None and entry is not None:
+            if record is not None and entry is not None:
                 write_private(folder / "private" / "record.json", entry.text())
                 # Last before the folder gets its name: what is published is on record.
-                kept = ledger.keep(entry)
+                kept = record.keep(entry)
     except InputError:
         if kept is not None:  # nothing was published
             kept.unlink(missing_ok=True)
@@ -194,15 +226,14 @@ def protect_file(
 def write_release(folder: Path, trace: Trace, protected: Protected) -> None:
     """Write the files of a release into `folder`/share and `folder`/private, which exist."""
     from jaxpriv.jobs.mechanism_file import MechanismFile
-    from jaxpriv.jobs.release_file import SIMULATED_TITLE, TITLE, ReleaseFile
+    from jaxpriv.jobs.release_file import OBSERVED, ReleaseFile
 
-    released, plane, report = protected.released, protected.plane, protected.report
-    mark = ".SIMULATED" if released.simulated else ""
-    release = ReleaseFile(tuple(trace.time_us.tolist()), released, plane)
-    text = sanitised_text(trace, *release.positions(), SIMULATED_TITLE if released.simulated else TITLE)
-    with (folder / "share" / f"trace{mark}.{trace.style.kind}").open("w", encoding="utf-8", newline="") as file:
-        file.write(text)
-    (folder / "share" / f"release{mark}.json").write_text(release.text(), encoding="utf-8")
+    released, report = protected.released, protected.report
+    for name, text in share_texts(trace, protected).items():
+        (folder / "share" / name).write_bytes(text.encode("utf-8"))
+    if protected.on_grid is not None:
+        observed = ReleaseFile(tuple(trace.time_us.tolist()), released, protected.plane)
+        write_private(folder / "private" / OBSERVED, observed.text())
     write_private(folder / "private" / "report.json", report.to_json() + "\n")
     write_private(folder / "private" / "report.txt", report_text(report))
     write_private(folder / "private" / "report.html", report_html(report, protected.details))
@@ -213,6 +244,22 @@ def write_release(folder: Path, trace: Trace, protected: Protected) -> None:
         report.resolution_m,
         released.simulated,
     ).write(folder / "private" / "mechanism.npz")
+
+
+def share_texts(trace: Trace, protected: Protected) -> dict[str, str]:
+    """The files that may be shared, by name: the sanitised trace and the released integers."""
+    from jaxpriv.jobs.release_file import SIMULATED_TITLE, TITLE, ReleaseFile
+
+    released = protected.released
+    mark = ".SIMULATED" if released.simulated else ""
+    if protected.on_grid is None:
+        release = ReleaseFile(tuple(trace.time_us.tolist()), released, protected.plane)
+    else:
+        times = protected.on_grid.time_us
+        trace = replace(trace, time_us=times, point_of_row=np.arange(len(times)))
+        release = ReleaseFile(tuple(times.tolist()), protected.on_grid.points, protected.plane)
+    text = sanitised_text(trace, *release.positions(), SIMULATED_TITLE if released.simulated else TITLE)
+    return {f"trace{mark}.{trace.style.kind}": text, f"release{mark}.json": release.text()}
 
 
 def _check_resolution(trace: Trace, target: Target) -> None:

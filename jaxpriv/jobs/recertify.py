@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from jaxpriv.jobs.stored import read_object
 from jaxpriv.mechanisms.gaussian import GaussianMechanism
 from jaxpriv.mechanisms.grid_release import total_variation
 from jaxpriv.report.reading import record_from
-from jaxpriv.report.record import FORMAT, VERSION, AxisRecord, PriorRecord, Report, SecretRecord
+from jaxpriv.report.record import FORMAT, VERSION, AxisRecord, OddsRecord, PriorRecord, Report, SecretRecord
 from jaxpriv.report.verification import Check, Verification
 from jaxpriv.secrets.secret import Secret
 from jaxpriv.secrets.unsampled import UnsampledSecret
@@ -31,7 +32,20 @@ from jaxpriv.traces.projection import STRETCH
 
 # Kernels and matrix products round differently on another machine, by far less than this; designs keep this distance
 # from their target.
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
+
+
+class HasOdds(Protocol):
+    """What a report says of odds."""
+
+    @property
+    def epsilon(self) -> float: ...
+
+    @property
+    def order(self) -> float: ...
+
+    @property
+    def odds(self) -> OddsRecord: ...
 
 
 def check_private(private: Path, release: ReleaseFile, rows: int | None) -> Verification:
@@ -50,7 +64,7 @@ def check_private(private: Path, release: ReleaseFile, rows: int | None) -> Veri
     epsilon = max(one.epsilon for one in certificates)
     checks += [
         _epsilon(report, certificates),
-        _odds(report),
+        odds_check(report),
         _cost(report, certificates, len(stored.time_us)),
     ]
     return Verification(tuple(checks), simulated, epsilon, report.order)
@@ -172,7 +186,7 @@ def _epsilon(report: Report, certificates: list[Certificate]) -> Check:
     pairs += [(report.epsilon, max(epsilons)), (report.epsilon_east, epsilons[0]), (report.epsilon_north, epsilons[1])]
     if not all(math.isfinite(found) for _, found in pairs):
         return Check("epsilon", False, "no finite loss could be verified for the stored mechanism")
-    if any(found > said * (1 + _ROUNDING) for said, found in pairs):
+    if any(found > said * (1 + ROUNDING) for said, found in pairs):
         return Check("epsilon", False, "the report says less than the mechanism gives away")
     if report.plane_radius_m < report.radius_m * STRETCH * (1 - 1e-12):
         return Check("epsilon", False, "it was computed for a smaller radius than the report says")
@@ -187,7 +201,8 @@ def _said_and_found(axis: AxisRecord, certificate: Certificate) -> list[tuple[fl
     ]
 
 
-def _odds(report: Report) -> Check:
+def odds_check(report: HasOdds) -> Check:
+    """Check that the odds a report promises are those of its ε."""
     said = report.odds
     found = odds_record(report.epsilon, report.order, said.delta)
     values = [(said.exact, found.exact), (said.theorem, found.theorem), (said.curve, found.curve)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,10 @@ FORMAT, VERSION = "jaxpriv-release", 1
 PROJECTION = "azimuthal equidistant, WGS 84; metres = integer * 2^grid_exponent, east and north of the origin"
 # What a sanitised file says of its origin, where its format has a place for that.
 TITLE, SIMULATED_TITLE = "jaxpriv", "SIMULATED - NOT PRIVATE"
+# The certified release at the times of the fixes, kept private where what is shared was drawn from it on a grid.
+OBSERVED = "observed.json"
+# A sign and eleven digits; 250 km in steps of a micrometre have twelve.
+_WIDTH = 12
 _ENTRIES = {"simulated", "note", "projection", "origin", "grid_exponent", "tau", "times", "east", "north"}
 
 
@@ -47,14 +52,18 @@ class ReleaseFile:
             "grid_exponent": points.exponent,
             "tau": points.tau,
             "times": [format_instant(us) for us in self.time_us],
-            "east": list(points.east),
-            "north": list(points.north),
         }
-        return json.dumps(content, allow_nan=False) + "\n"
+        written = json.dumps(content, allow_nan=False)
+        return f'{written[:-1]}, "east": {padded(points.east)}, "north": {padded(points.north)}}}\n'
 
     def positions(self) -> tuple[np.ndarray, np.ndarray]:
         """Latitude and longitude in degrees, (n,) each: the integers brought back to the ellipsoid."""
         return self.plane.to_degrees(self.points.metres)
+
+
+def padded(integers: Sequence[int]) -> str:
+    """Write a JSON list of integers, each of the same width, so that the length of the file tells nothing of them."""
+    return f"[{', '.join(f'{integer:{_WIDTH}d}' for integer in integers)}]"
 
 
 def read_release(path: Path) -> ReleaseFile:
@@ -81,12 +90,13 @@ def read_release(path: Path) -> ReleaseFile:
     exponent = whole(content["grid_exponent"], f"{name}: grid_exponent")
     if not -60 <= exponent <= 60:
         raise InputError(f"{name}: grid_exponent is out of range")
-    times = _times(content["times"], name)
-    east, north = (_integers(content[axis], len(times), f"{name}: {axis}") for axis in ("east", "north"))
+    times = read_times(content["times"], name)
+    east, north = (read_integers(content[axis], len(times), f"{name}: {axis}") for axis in ("east", "north"))
     return ReleaseFile(times, ReleasedPoints(east, north, exponent, tau), plane)
 
 
-def _times(texts: Any, name: str) -> tuple[int, ...]:
+def read_times(texts: Any, name: str) -> tuple[int, ...]:
+    """Check increasing instants as text: microseconds since 1970. Raises `InputError`, which names the file."""
     if not isinstance(texts, list) or not texts:
         raise InputError(f"{name}: times is not a list of instants")
     times = []
@@ -103,7 +113,8 @@ def _times(texts: Any, name: str) -> tuple[int, ...]:
     return tuple(times)
 
 
-def _integers(values: Any, count: int, where: str) -> tuple[int, ...]:
+def read_integers(values: Any, count: int, where: str) -> tuple[int, ...]:
+    """Check a list of `count` integers below 2^53. Raises `InputError`, which says where."""
     if not isinstance(values, list) or len(values) != count:
         raise InputError(f"{where} is not a list of as many integers as there are times")
     if not all(type(value) is int and abs(value) < 2**53 for value in values):

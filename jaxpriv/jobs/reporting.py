@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jaxpriv.jobs.extent import extent_warnings
 from jaxpriv.jobs.odds import odds_record, tail_epsilon
 from jaxpriv.jobs.prior_sources import AxisPriors, PriorSource
 from jaxpriv.jobs.secret_sources import ChosenSecret, ChosenSecrets
@@ -22,6 +23,7 @@ from jaxpriv.report.record import (
     SecretRecord,
 )
 from jaxpriv.report.rounding import finite_or_none, significant
+from jaxpriv.traces.oddities import find_oddities
 from jaxpriv.traces.projection import STRETCH, LocalPlane
 from jaxpriv.traces.trace import Trace
 
@@ -95,7 +97,10 @@ def make_report(
         rows_read=trace.cleaning.rows_read,
         rows_written=trace.n_rows,
         cleaning=tuple(trace.cleaning.sentences()),
-        warnings=tuple(_warnings(trace, secrets, target, source, noise, epsilon, releases)),
+        warnings=(
+            *_warnings(trace, secrets, target, source, noise, epsilon, releases),
+            *extent_warnings(trace, plane),
+        ),
         not_claimed=not_claimed(released.simulated, secrets.every),
         jaxpriv_version=importlib.metadata.version("jaxpriv"),
         estimate=source.estimate,
@@ -105,6 +110,7 @@ def make_report(
         uncertainty_asked_m=target.uncertainty_m,
         epsilon_lower_bound=noise.lower_bound if target.budget_m is not None and noise.lower_bound > 0 else None,
         effort=target.effort,
+        odd=tuple(find_oddities(None, trace).sentences()),
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxpriv.jobs.prior_choice import PriorChoice
 from jaxpriv.jobs.prior_sources import PriorSource, WhichSet, find_priors
+from jaxpriv.jobs.secret_choice import Timed
 from jaxpriv.jobs.secret_sources import ChosenSecrets, choose_secrets
 from jaxpriv.jobs.target import Target
 from jaxpriv.traces.instants import format_instant
@@ -31,8 +32,8 @@ class SecretRequest:
         """The places at instants in microseconds since 1970 (UTC)."""
         return cls(tuple(format_instant(us) for us in times_us))
 
-    def on(self, trace: Trace) -> ChosenSecrets:
-        """Find them on a trace. Raises `InputError` as `choose_secrets` does."""
+    def on(self, trace: Timed) -> ChosenSecrets:
+        """Find them on a trace or a series. Raises `InputError` as `choose_secrets` does."""
         return choose_secrets(
             trace,
             self.words,

@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from jaxpriv.errors import InputError
 from jaxpriv.report.record import SecretRecord
 from jaxpriv.traces.instants import format_instant
-from jaxpriv.traces.trace import Trace
+
+
+class Timed(Protocol):
+    """What has distinct instants: a trace of positions, or a series of values.
+
+    `time_us` (n,) in microseconds since 1970, increasing; `seconds` (n,) since the first of them.
+    """
+
+    @property
+    def time_us(self) -> np.ndarray: ...
+
+    @property
+    def n_points(self) -> int: ...
+
+    @property
+    def seconds(self) -> np.ndarray: ...
+
+    @property
+    def median_step_s(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -22,7 +41,7 @@ class SecretTime:
     record: SecretRecord
 
 
-def locate_secret(trace: Trace, time_us: int) -> SecretTime:
+def locate_secret(trace: Timed, time_us: int) -> SecretTime:
     """Take the nearest fix within one median step of the time, else the time itself, between fixes.
 
     Raises `InputError` for a time before the first fix or after the last.

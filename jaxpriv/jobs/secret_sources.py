@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from jaxpriv.errors import InputError
-from jaxpriv.jobs.secret_choice import SecretTime, locate_secret
+from jaxpriv.jobs.calendar_words import CalendarWord
+from jaxpriv.jobs.secret_choice import SecretTime, Timed, locate_secret
 from jaxpriv.jobs.secret_words import PlaceWord, TimeWord, WindowWord, read_word
 from jaxpriv.jobs.visits import Visit, ends, visits
 from jaxpriv.report.record import SecretRecord
@@ -107,7 +108,7 @@ class _Gathering:
 
 
 def choose_secrets(
-    trace: Trace,
+    trace: Timed,
     words: Sequence[str] = (),
     *,
     match_m: float | None = None,
@@ -118,16 +119,21 @@ def choose_secrets(
     """Find the secrets that words mean on a trace.
 
     A word is a TIME (the fix nearest to it within one median step, else the place between two fixes), a window
-    START/END (each fix in it), or a place LAT,LON (each fix within `match_m` of it). `together` makes one joint secret
-    of the fixes of each window and each visit. `hide_ends_m` protects the first and the last stay: the fixes at either
-    end until the trace first leaves that distance; they are hidden by noise, never cut. `every` is all fixes.
+    START/END (each fix in it), a schedule (each fix in its windows on all dates of the trace), or a place LAT,LON (each
+    fix within `match_m` of it). `together` makes one joint secret of the fixes of each window and each visit.
+    `hide_ends_m` protects the first and the last stay: the fixes at either end until the trace first leaves that
+    distance; they are hidden by noise, never cut. `every` is all fixes.
 
     Raises `InputError` for words that cannot be read, options that do not go together, a time or window outside the
-    trace, a window without a fix, a place that was not visited, and too many secrets.
+    trace, a window without a fix, a place that was not visited or that a series has none of, and too many secrets.
     """
     read = [read_word(word) for word in words]
     places = [word for word in read if isinstance(word, PlaceWord)]
     _check_options(len(read), bool(places), match_m, together, every, hide_ends_m)
+    if (places or hide_ends_m is not None) and not isinstance(trace, Trace):
+        raise InputError(
+            "a series has no places; name its sensitive times by --secret, or protect all of them by --all"
+        )
     if together and all(isinstance(word, TimeWord) for word in read) and hide_ends_m is None:
         raise InputError("--compound joins the fixes of a window START/END or of a visit; a single time has one")
     if every:
@@ -142,10 +148,12 @@ def choose_secrets(
             gathered.understood.append(f"{text}: {secret.label}.")
         elif isinstance(word, WindowWord):
             _add_window(gathered, trace, text, word, together)
+        elif isinstance(word, CalendarWord):
+            _add_calendar(gathered, trace, text, word, together)
         else:
-            assert match_m is not None
+            assert match_m is not None and isinstance(trace, Trace)
             _add_visits(gathered, trace, word, match_m, together)
-    if hide_ends_m is not None:
+    if hide_ends_m is not None and isinstance(trace, Trace):
         for name, run in zip(("first", "last"), ends(trace, hide_ends_m), strict=True):
             text = f"the {name} stay, until the trace is {given(hide_ends_m)} m away: {_span(trace, run)}"
             gathered.understood.append(f"{text}{_add_run(gathered, trace, run, together, '--hide-ends')}.")
@@ -159,7 +167,7 @@ def choose_secrets(
             "protect every fix with --all, or name shorter windows"
         )
     secrets = tuple(sorted(gathered.found.values(), key=lambda one: (one.times[0].seconds, len(one.times))))
-    naive = any(word.naive for word in read if not isinstance(word, PlaceWord))
+    naive = any(word.naive for word in read if isinstance(word, TimeWord | WindowWord))
     return ChosenSecrets(secrets, tuple(gathered.understood), tuple(gathered.warnings), naive=naive)
 
 
@@ -170,7 +178,8 @@ def _check_options(
         raise InputError("--all already means every fix, each by itself; leave the other choices of secrets out")
     if not every and not count and hide_ends_m is None:
         raise InputError(
-            "say what to protect: --secret with a time, a window START/END or a place LAT,LON; --hide-ends; or --all"
+            "say what to protect: --secret with a time, a window START/END, a schedule or a place LAT,LON; "
+            "--hide-ends; or --all"
         )
     if places and match_m is None:
         raise InputError("--secret LAT,LON needs --match, how near to the place a fix must be, such as --match 150m")
@@ -181,18 +190,18 @@ def _check_options(
             raise InputError(f"{option} is {value} m; it must be a positive distance")
 
 
-def _at_fix(trace: Trace, position: int) -> SecretTime:
+def _at_fix(trace: Timed, position: int) -> SecretTime:
     us = int(trace.time_us[position])
     name = format_instant(us)
     return SecretTime(us, position, (us - int(trace.time_us[0])) / 1e6, SecretRecord(name, name, 0.0))
 
 
-def _span(trace: Trace, run: Visit) -> str:
+def _span(trace: Timed, run: Visit) -> str:
     first, last = (format_instant(trace.time_us[i]) for i in (run.first, run.last))
     return f"the fix at {first}" if run.count == 1 else f"{run.count} fixes from {first} to {last}"
 
 
-def _add_run(gathered: _Gathering, trace: Trace, run: Visit, together: bool, what: str) -> str:
+def _add_run(gathered: _Gathering, trace: Timed, run: Visit, together: bool, what: str) -> str:
     """Add the fixes of a run, one by one or as one secret, and say which."""
     times = tuple(_at_fix(trace, i) for i in range(run.first, run.last + 1))
     if not together or run.count == 1:
@@ -212,7 +221,7 @@ def _add_run(gathered: _Gathering, trace: Trace, run: Visit, together: bool, wha
     return ", together"
 
 
-def _add_window(gathered: _Gathering, trace: Trace, text: str, word: WindowWord, together: bool) -> None:
+def _add_window(gathered: _Gathering, trace: Timed, text: str, word: WindowWord, together: bool) -> None:
     times = trace.time_us
     if word.end_us < times[0] or word.start_us > times[-1]:
         side = "ends before the trace begins" if word.end_us < times[0] else "begins after the trace ends"
@@ -233,6 +242,31 @@ def _add_window(gathered: _Gathering, trace: Trace, text: str, word: WindowWord,
         gathered.warnings[
             f"{text}: no fix lies between {start} and {end}, and the places in between are not protected; name a time "
             "there if they shall be."
+        ] = None
+
+
+def _add_calendar(gathered: _Gathering, trace: Timed, text: str, word: CalendarWord, together: bool) -> None:
+    """Every window of the schedule on every date of the trace, whatever was done there."""
+    times = trace.time_us
+    windows = word.windows(int(times[0]), int(times[-1]))
+    runs = []
+    for start, end in windows:
+        inside = np.flatnonzero((times >= start) & (times <= end))
+        if len(inside):
+            runs.append(Visit(int(inside[0]), int(inside[-1])))
+    if not runs:
+        raise InputError(f"--secret {text}: no fix lies in a window of the schedule; check the hours and the offset")
+    for run in runs:
+        _add_run(gathered, trace, run, together, f"--secret {text}")
+    fixes = sum(run.count for run in runs)
+    how = "each window's together" if together else "each by itself"
+    gathered.understood.append(
+        f"{text}: {fixes} fix{'es' if fixes > 1 else ''} in {len(runs)} window{'s' if len(runs) > 1 else ''}, {how}."
+    )
+    if len(runs) < len(windows):
+        gathered.warnings[
+            f"{text}: {len(windows) - len(runs)} of {len(windows)} windows of the schedule hold no fix, and what lies "
+            "in them is not protected."
         ] = None
 
 

@@ -1,4 +1,4 @@
-"""The words that name secrets on a command line: a time, a window of time, a place."""
+"""The words that name secrets on a command line: a time, a window of time, a schedule, a place."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import re
 from dataclasses import dataclass
 
 from jaxpriv.errors import InputError
+from jaxpriv.jobs.calendar_words import CalendarWord, read_calendar
 from jaxpriv.traces.instants import Instant, parse_instant
 
 
-_EXAMPLES = "write a time like 2024-05-01T08:30:00Z, a window START/END of two times, or a place LAT,LON in degrees"
+_EXAMPLES = (
+    "write a time like 2024-05-01T08:30:00Z, a window START/END of two times, a schedule like "
+    '"daily 22:00/06:00+02:00", or a place LAT,LON in degrees'
+)
 _DEGREES = r"\s*[+-]?(\d+\.?\d*|\.\d+)\s*"
 _PLACE = re.compile(f"{_DEGREES},{_DEGREES}")
 
@@ -40,8 +44,13 @@ class PlaceWord:
     longitude: float
 
 
-def read_word(text: str) -> TimeWord | WindowWord | PlaceWord:
-    """Tell a time, a window and a place apart. Raises `InputError` for anything else, and for a reversed window."""
+def read_word(text: str) -> TimeWord | WindowWord | CalendarWord | PlaceWord:
+    """Tell a time, a window, a schedule and a place apart.
+
+    Raises `InputError` for anything else, and for a reversed window.
+    """
+    if (schedule := read_calendar(text)) is not None:
+        return schedule
     if _PLACE.fullmatch(text):
         latitude, longitude = (float(part) for part in text.split(","))
         if not (abs(latitude) <= 90 and abs(longitude) <= 180 and math.isfinite(latitude + longitude)):

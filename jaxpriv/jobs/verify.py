@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from jaxpriv.errors import InputError
-from jaxpriv.jobs.release_file import SIMULATED_TITLE, TITLE, ReleaseFile, read_release
+from jaxpriv.jobs.release_file import OBSERVED, SIMULATED_TITLE, TITLE, ReleaseFile, read_release
 from jaxpriv.report.verification import Check, Verification
 from jaxpriv.traces.files import read_trace, sanitised_text
 
@@ -28,6 +28,8 @@ def verify_folder(folder: Path) -> Verification:
     share, private = _parts(folder)
     simulated_name = not (share / "release.json").is_file()
     mark = ".SIMULATED" if simulated_name else ""
+    if (share / f"series{mark}.csv").is_file():
+        return _verify_series(share, private, mark)
     release = read_release(share / f"release{mark}.json")
     traces = [share / f"trace{mark}.{kind}" for kind in _KINDS if (share / f"trace{mark}.{kind}").is_file()]
     simulated = release.points.simulated or simulated_name
@@ -45,8 +47,29 @@ def verify_folder(folder: Path) -> Verification:
         return Verification(tuple(checks), simulated)
     from jaxpriv.jobs.recertify import check_private
 
+    if (private / OBSERVED).is_file():
+        observed = read_release(private / OBSERVED)
+        checks.append(_on_grid(release, observed))
+        release = observed
     found = check_private(private, release, rows)
     return Verification((*checks, *found.checks), simulated or found.simulated, found.epsilon, found.order)
+
+
+def _verify_series(share: Path, private: Path | None, mark: str) -> Verification:
+    """The same for the folder of a series."""
+    from jaxpriv.jobs.series_verify import private_checks, shared_checks
+
+    expected = {f"release{mark}.json", f"series{mark}.csv"}
+    shared, rows, found = shared_checks(share / f"series{mark}.csv", share / f"release{mark}.json")
+    simulated = shared.values.simulated or bool(mark)
+    checks = [_is_release(simulated), _only_expected(share, expected), *found]
+    if shared.values.simulated != bool(mark):
+        checks.append(Check("names", False, "a name and the content disagree on whether this is simulated output"))
+    if private is None:
+        checks.append(Check("promise", None, "the private folder is not here, and with it the mechanism and report"))
+        return Verification(tuple(checks), simulated)
+    more, epsilon, order = private_checks(private, shared, rows)
+    return Verification((*checks, *more), simulated, epsilon, order)
 
 
 def _parts(folder: Path) -> tuple[Path, Path | None]:
@@ -73,6 +96,19 @@ def _only_expected(share: Path, expected: set[str]) -> Check:
             "files", False, f"{len(others)} more than the trace and release.json in the share folder: remove them"
         )
     return Check("files", True, "the share folder holds the trace and release.json, and nothing else")
+
+
+def _on_grid(shared: ReleaseFile, observed: ReleaseFile) -> Check:
+    """What is shared was drawn on a grid of times from the release at the times of the fixes."""
+    same = (
+        shared.plane == observed.plane
+        and shared.points.exponent == observed.points.exponent
+        and shared.points.tau == observed.points.tau
+    )
+    regular = len(set(np.diff(np.array(shared.time_us)).tolist())) <= 1
+    if same and regular:
+        return Check("regular times", True, "what is shared is at regular times, on the plane and grid of the release")
+    return Check("regular times", False, "what is shared is not at regular times, or not of the private release")
 
 
 def _trace_checks(path: Path, release: ReleaseFile) -> tuple[int, list[Check]]:

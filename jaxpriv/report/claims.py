@@ -12,8 +12,11 @@ _SOME = (
 _EVERY = ("Places between the fixes, and facts about several fixes at once, such as the way taken or its length.",)
 
 
-def guarantee(tau: float | None) -> str:
-    """Say what is certified, in one breath; `tau` is None for simulated output, about which nothing is."""
+def guarantee(tau: float | None, ledger: bool = False) -> str:
+    """Say what is certified, in one breath; `tau` is None for simulated output, about which nothing is.
+
+    With a `ledger` its own joint certificate stands beside this one.
+    """
     if tau is None:
         return "Nothing is certified about this file: it is simulated output, made from a seed."
     return (
@@ -22,7 +25,8 @@ def guarantee(tau: float | None) -> str:
         "told from uniform bytes and the attacker sees the output and nothing else. ε is a rigorous upper bound for "
         "that exact release under each stated prior, for its float64 parameters taken exactly; τ is a probability that "
         "comes on top of δ. Nothing is claimed if the true law of the trace is none of the stated priors, if facts "
-        "outside them are known, about running time or memory, or about several releases together."
+        "outside them are known, about running time or memory, or about "
+        + ("releases that are not in the ledger." if ledger else "several releases together.")
     )
 
 

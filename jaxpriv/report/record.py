@@ -112,6 +112,32 @@ class ReleasesRecord:
 
 
 @dataclass(frozen=True)
+class TogetherRecord:
+    """A secret in a ledger: the last release that named it, and its ε by that alone and by all together, in nats."""
+
+    label: str
+    release: int
+    alone: float
+    together: float
+
+
+@dataclass(frozen=True)
+class LedgerRecord:
+    """What the ledger says: this is release `number` of a person, one of `counted` that count.
+
+    `epsilon` is the certified ε of all of them together, the largest over the `secrets` on record, and `limit` what it
+    may be (None: no limit). `again` is True for an earlier release that was written once more.
+    """
+
+    number: int
+    counted: int
+    limit: float | None
+    epsilon: float
+    secrets: tuple[TogetherRecord, ...]
+    again: bool = False
+
+
+@dataclass(frozen=True)
 class Report:
     """The record of one release. Distances in metres, losses in nats; None where a number is not known.
 
@@ -122,7 +148,8 @@ class Report:
     `epsilon` is the certified upper value, the larger of the two axes'. `radius_m` is a separation: the largest
     distance between two places that must stay hard to tell apart. `tau` is the total variation distance of the
     published integers from the ideal release (None when simulated), `releases` None where no record is kept, and
-    `guarantee` the sentence that says what is certified.
+    `guarantee` the sentence that says what is certified. `odd` says what looks odd in the file and was left as it is.
+    `unit` is that of everything said here to be in metres; "m" for places. `ledger` is None without one.
     """
 
     prior: PriorRecord
@@ -169,6 +196,9 @@ class Report:
     uncertainty_asked_m: float | None = None
     epsilon_lower_bound: float | None = None
     effort: str = "normal"
+    odd: tuple[str, ...] = ()
+    unit: str = "m"
+    ledger: LedgerRecord | None = None
 
     def to_json(self) -> str:
         """Write the record as JSON; a value that is not finite is an error here, not a NaN in the file."""

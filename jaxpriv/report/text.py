@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import textwrap
 
-from jaxpriv.report.record import PriorRecord, Report, SecretNumbers, SecretRecord
+from jaxpriv.report.plain import bet_sentence, odds_factor, place_sentence
+from jaxpriv.report.record import LedgerRecord, PriorRecord, Report, SecretNumbers, SecretRecord
 from jaxpriv.report.rounding import given, significant
+from jaxpriv.report.together import together_lines
 
 
 _WIDTH = 92
-_NO_LIMIT = 1e6
 _LISTED, _WORST = 12, 5  # secrets that are named one by one, and of more the worst
 
 SIMULATED = (
@@ -25,8 +26,10 @@ def report_text(report: Report) -> str:
         blocks.append(_wrap(SIMULATED))
     blocks += [
         _section("What is protected", _protected(report)),
+        _section("In plain words", _plain(report)),
         _section("What is promised", _promised(report)),
         _section("Each secret by itself", _each(report)),
+        "" if report.ledger is None else together_text(report.ledger),
         _section("What exactly is certified", [report.guarantee, *_lattice(report)]),
         _section("What it costs", _costs(report)),
         _section("Warnings", list(report.warnings)),
@@ -35,6 +38,11 @@ def report_text(report: Report) -> str:
         _section("Numbers", _numbers(report)),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def together_text(record: LedgerRecord) -> str:
+    """Write what a ledger says of a release together with the earlier ones."""
+    return _section("Together with the earlier releases", together_lines(record))
 
 
 def prior_sentence(report: Report) -> str:
@@ -82,13 +90,6 @@ def asked_for(report: Report) -> str:
     return "not known" if report.epsilon_asked is None else given(report.epsilon_asked)
 
 
-def odds_factor(factor: float | None) -> str:
-    """Say a factor on odds, rounded up; large ones are no protection and are called so."""
-    if factor is None or factor > _NO_LIMIT:
-        return "more than a million (no useful limit)"
-    return significant(factor, 2, "up")
-
-
 def _secret(secret: SecretRecord) -> str:
     if secret.together:
         first, last = secret.together[0], secret.together[-1]
@@ -112,6 +113,20 @@ def _protected(report: Report) -> list[str]:
         *secrets,
         f"Any two places at most {radius} m apart must stay hard to tell apart {when}. The {radius} m are the "
         "distance between the two places: for all places inside a circle, that circle's diameter.",
+    ]
+
+
+def _plain(report: Report) -> list[str]:
+    """The two sentences of the secret about which most is told, for a reader without mathematics."""
+    if not report.by_secret:
+        return []
+    worst = max(report.by_secret, key=lambda one: one.epsilon)
+    names = tuple(axis.name for axis in report.axes)
+    lead = "" if len(report.by_secret) == 1 else "About the secret of which most is told: "
+    known = place_sentence(worst.prior_halfwidth_m, worst.posterior_halfwidth_m, names, report.unit)
+    return [
+        (lead + known[0].lower() + known[1:]) if lead else known,
+        bet_sentence(report.radius_m, worst.odds_factor, report.odds.delta, report.unit),
     ]
 
 
@@ -222,6 +237,7 @@ def _file(report: Report) -> list[str]:
     return [
         f"{report.rows_read} rows were read and {report.rows_written} are written, at {report.points} distinct times.",
         *report.cleaning,
+        *report.odd,
         "Only times and noisy positions are written; altitude, speed, names, comments and every other column are not.",
     ]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jaxpriv.jobs.ledger import read_entry
 from jaxpriv.jobs.prior_choice import PriorChoice
+from jaxpriv.jobs.private_record import read_entry
 from jaxpriv.jobs.protect import protect, protect_file
 from jaxpriv.jobs.target import Target
 from jaxpriv.jobs.verify import verify_folder

@@ -1,209 +1,269 @@
-"""The private record: the same content is noticed, and the record gives nothing away."""
+"""What a ledger says of all releases about a person: the joint formula in many digits, under every prior on record."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-import os
-import stat
-import struct
-from dataclasses import replace
 
+import numpy as np
 import pytest
+from flint import arb, arb_mat, ctx
 
-from jaxpriv.errors import InputError
-from jaxpriv.jobs import protect as job
-from jaxpriv.jobs.ledger import RUN, Ledger, read_entry, state_folder
-from jaxpriv.jobs.prior_choice import PriorChoice
-from jaxpriv.jobs.protect import protect, protect_file
-from jaxpriv.jobs.target import Target
-from jaxpriv.traces.cleaning import clean
-from jaxpriv.traces.csv_format import read_csv
-from jaxpriv.traces.plt_format import read_plt
-
-
-START, N = 1_225_094_400, 20
-PRIOR, TARGET = PriorChoice("matern32", 60.0, 300.0, 1.0), Target(200.0, 1.0)
-SECRET = (START + 66) * 10**6
+import jaxpriv as jp
+from jaxpriv.jobs import ledger_joint
+from jaxpriv.jobs.ledger_far import correlation, with_far_releases
+from jaxpriv.jobs.ledger_joint import joint_losses
+from jaxpriv.jobs.ledger_protect import check_limit
+from jaxpriv.jobs.ledger_records import LedgerRelease, LedgerSecret
+from jaxpriv.jobs.prior_choice import KERNELS, PriorChoice
 
 
-def _points(n=N):
-    # Times that are not regular: no two traces share runs of them by chance.
-    return [(7 * i + i * i % 5, 45 + math.sin(i * i) * 1e-3, -30 + math.cos(i) * 1e-3) for i in range(n)]
+SMOOTH, ROUGH = PriorChoice("rbf", 20.0, 50.0, 2.0), PriorChoice("matern12", 40.0, 30.0, 1.0)
+US = 10**6
 
 
-def _rows(points):
-    return [f"{START + t},{lat:.7f},{lon:.7f}" for t, lat, lon in points]
+def _release(draw, times, mechanisms, secrets, priors=((SMOOTH,), (SMOOTH,)), content=b"a", number=0, order=2.0):
+    """`times` and those of secrets in seconds; a secret is a tuple of fixes, or a number between fixes."""
+    listed = tuple(
+        LedgerSecret(str(one), tuple(int(at * US) for at in one), False, 20.0, 1.0)
+        if isinstance(one, tuple)
+        else LedgerSecret(str(one), (int(one * US),), True, 20.0, 1.0)
+        for one in secrets
+    )
+    return LedgerRelease(
+        number, draw, "published", "", content, draw.encode(), np.array(times) * US, mechanisms, priors, listed, order
+    )
 
 
-def _csv(rows):
-    return clean(read_csv("time,lat,lon\n" + "\n".join(rows) + "\n"))
+def _mechanisms(rng, n, floor=2.0):
+    return tuple(jp.GaussianMechanism(10.0 * rng.standard_normal((n, min(n, 2))), floor) for _ in (0, 1))
 
 
-def _text(points):
-    return "time,lat,lon\n" + "\n".join(_rows(points)) + "\n"
+def _square_root_free_loss(covariance, cross, own, noise):
+    """λ_max(P⁻¹ − S⁻¹) of one coordinate, with 300 bits."""
+    ctx.prec = 300
+    total = arb_mat(np.asarray(covariance).tolist()) + noise
+    known = (arb_mat(cross.T.tolist()) * total.solve(arb_mat(cross.tolist())))[0, 0]
+    own = arb(float(own[0, 0]))
+    return known / (own * (own - known))
 
 
-@pytest.fixture(scope="module")
-def noise():
-    return protect(_csv(_rows(_points())), [SECRET], TARGET, PRIOR, simulate_seed=1).noise
+def _brute_force(releases, secret, of_content, prior, axis, apart):
+    """The loss of one secret from all releases, every fix of each one a row of its own."""
+    times = np.concatenate([one.time_us for one in releases]) / US
+    contents = np.concatenate([[one.content] * len(one.time_us) for one in releases])
+    kernel = prior.process_prior(times)
+    gap = times[:, None] - times[None, :]
+    same = (gap == 0) & ((contents[:, None] == contents[None, :]) | (not apart))
+    # The kernel of two rows, and the error of the fix where both are of one recording.
+    origin = times - times.min()
+    covariance = np.array(prior.process_prior(origin).covariance) - prior.nugget_m**2 * np.eye(len(times))
+    covariance += prior.nugget_m**2 * same
+    at = secret.time_us[0] / US - times.min()
+    cross, own = (np.array(one) for one in prior.process_prior(origin).joint_at(at))
+    if not secret.between:
+        mine = (times == secret.time_us[0] / US) & ((contents == of_content) | (not apart))
+        cross = cross + prior.nugget_m**2 * mine[:, None]
+        own = own + prior.nugget_m**2
+    noise = arb_mat(len(times), len(times))
+    start = 0
+    for one in releases:
+        mechanism, n = one.mechanisms[axis], len(one.time_us)
+        factor = arb_mat(np.asarray(mechanism.factor).tolist())
+        block = factor * factor.transpose()
+        for a in range(n):
+            for b in range(n):
+                noise[start + a, start + b] = block[a, b] + (arb(float(mechanism.floor_sd)) ** 2 if a == b else 0)
+        start += n
+    assert kernel.size == len(times)
+    return float(_square_root_free_loss(covariance, cross, own, noise))
 
 
-@pytest.fixture
-def run(tmp_path, noise, monkeypatch):
-    monkeypatch.setattr(job, "design_noise", lambda *arguments: noise)
-
-    def call(out="out", text=None, name="in.csv", **options):
-        (tmp_path / name).write_text(_text(_points()) if text is None else text)
-        return protect_file(tmp_path / name, tmp_path / out, [SECRET], TARGET, PRIOR, **options).report
-
-    return call
-
-
-def test_the_same_content_asks_for_again(run, tmp_path):
-    assert run().releases.number == 1
-    with pytest.raises(InputError, match=r"on record as released \(.*/out\)\. Two releases .* pass --again"):
-        run("second")
-    assert not (tmp_path / "second").exists()
-    report = run("second", again=True)
-    assert report.releases.number == 2
-    (warning,) = [one for one in report.warnings if "release number 2" in one]
-    assert "do not add" in warning and "no number is claimed" in warning
-    assert run("third", again=True).releases.number == 3
-    with pytest.raises(InputError, match="--again"):
-        run("out", force=True)
+def _truth(releases, secret, release, order):
+    best = 0.0
+    for axis in (0, 1):
+        priors = {
+            prior
+            for other in releases
+            for prior in other.priors[axis]
+            if any(one == secret for one in other.secrets) and (secret.between or other.content == release.content)
+        }
+        for prior in priors:
+            for apart in (False, True):
+                best = max(best, _brute_force(releases, secret, release.content, prior, axis, apart))
+    return order / 2 * 20.0**2 * best
 
 
-def test_the_same_content_in_another_file(run, tmp_path):
-    run()
-    rows = _rows(_points())
-    header = "when;latitude;longitude;who\n".replace("when", "time")
-    other = header + "\n".join(row.replace(",", ";") + ";me" for row in [*rows[::-1], rows[3]]) + "\n"
-    with pytest.raises(InputError, match="--again"):
-        run("second", text=other, name="another.csv")
+@pytest.mark.parametrize("seed", range(4))
+def test_random_ledgers_are_the_joint_formula(seed):
+    """Overlapping times, two recordings, several priors, a secret between fixes, equal instants."""
+    rng = np.random.default_rng(seed)
+    releases = []
+    for i in range(3):
+        times = np.sort(rng.choice(np.arange(0, 80, 10), size=4, replace=False))
+        content = [b"a", b"b"][int(rng.integers(2))]
+        priors = tuple((SMOOTH, ROUGH)[: int(rng.integers(1, 3))] for _ in (0, 1))
+        secrets = [(float(rng.choice(times)),), float(times[0]) + 3.0]
+        releases.append(_release(f"draw {i}", times, _mechanisms(rng, 4), secrets, priors, content, i + 1))
+    found = joint_losses(releases)
+    expected = {}
+    for release in releases:
+        for secret in release.secrets:
+            key = (secret.label, b"" if secret.between else release.content)
+            expected[key] = _truth(releases, secret, release, 2.0)
+    assert len(found.secrets) == len(expected)
+    # Certified from above, and no more than 1e-9 above: kernels computed for another origin of time differ by 1e-14,
+    # which stacking of equal recordings enlarges.
+    assert sorted(one.together for one in found.secrets) == pytest.approx(sorted(expected.values()), rel=1e-9)
+    assert found.epsilon == max(one.together for one in found.secrets)
+    # The order of records is irrelevant, to the last bit.
+    for order in (releases[::-1], [releases[1], releases[2], releases[0]]):
+        again = joint_losses(order)
+        assert sorted(one.together for one in again.secrets) == sorted(one.together for one in found.secrets)
 
 
-def test_content_is_that_of_the_cleaned_rows(state):
-    ledger, out = Ledger.open(), state
-    entry = ledger.entry(_csv(_rows(_points())), out)
-    day = 39748 + 8 / 24
-    plt = [
-        f"{lat:.7f},{lon:.7f},0,492,{day + t / 86400:.10f},2008-10-27,08:{t // 60:02d}:{t % 60:02d}"
-        for t, lat, lon in _points()
+def test_a_secret_is_judged_under_the_priors_that_were_named_with_it(rng):
+    wide = PriorChoice("rbf", 20.0, 5000.0, 2.0)
+    first = _release("1", [0, 10, 20], _mechanisms(rng, 3), [(10.0,)], number=1)
+    second = _release("2", [0, 10, 20], _mechanisms(rng, 3), [(20.0,)], ((wide,), (wide,)), number=2)
+    found = {one.label: one.together for one in joint_losses([first, second]).secrets}
+    only = _release("2", [0, 10, 20], second.mechanisms, [(20.0,)], number=2)
+    alike = {one.label: one.together for one in joint_losses([first, only]).secrets}
+    assert found["(10.0,)"] == alike["(10.0,)"]
+    assert found["(20.0,)"] != alike["(20.0,)"]
+    assert [(one.release, one.label) for one in joint_losses([second, first]).secrets] == [
+        (1, "(10.0,)"),
+        (2, "(20.0,)"),
     ]
-    header = ["x", "WGS 84", "x", "x", "0,2,255,track,0,0,2,0", "0"]
-    assert ledger.entry(clean(read_plt("\r\n".join([*header, *plt]))), out).content == entry.content
-    nudged = _points()
-    nudged[4] = (nudged[4][0], nudged[4][1] + 1e-7, nudged[4][2])
-    assert ledger.entry(_csv(_rows(nudged)), out).content != entry.content
-    later = [(t + (i == 4), lat, lon) for i, (t, lat, lon) in enumerate(_points())]
-    assert ledger.entry(_csv(_rows(later)), out).content != entry.content
 
 
-def test_the_record_cannot_be_confirmed_without_the_key(run, state, tmp_path):
-    run()
-    (kept,) = (state / "jaxpriv").glob("*.json")
-    text = kept.read_text()
-    assert text == (tmp_path / "out/private/record.json").read_text()
-    rows = [(START * 10**6 + t * 10**6, round(lat, 7), round(lon, 7)) for t, lat, lon in _points()]
-    packed = b"".join(struct.pack("<qdd", *row) for row in rows)
-    guesses = [packed, b"content\0" + packed, _text(_points()).encode()]
-    assert not any(hashlib.sha256(guess).hexdigest() in text for guess in guesses)
-    # Another user, another key, another digest of the same content.
-    trace = _csv(_rows(_points()))
-    ledger = Ledger.open()
-    assert ledger.entry(trace, tmp_path).content in text
-    assert replace(ledger, key=bytes(32)).entry(trace, tmp_path).content not in text
-    assert set(json.loads(text)) == {"format", "format_version", "content", "number", "recorded", "folder", "runs"}
-    # The runs are digests of times: other positions at the same times give the same.
-    elsewhere = _csv(_rows([(t, lat - 1, lon + 1) for t, lat, lon in _points()]))
-    assert ledger.entry(elsewhere, tmp_path).runs == ledger.entry(trace, tmp_path).runs
+def test_two_recordings_at_one_instant(rng):
+    """Of the two readings of equal instants the worse one counts."""
+    releases = [
+        _release("1", [0, 10, 20], _mechanisms(rng, 3), [(10.0,)], content=b"a", number=1),
+        _release("2", [0, 10, 20], _mechanisms(rng, 3), [(10.0,)], content=b"b", number=2),
+    ]
+    found = joint_losses(releases)
+    assert [(one.release, one.label) for one in found.secrets] == [(1, "(10.0,)"), (2, "(10.0,)")]
+    for one, release in zip(found.secrets, releases, strict=True):
+        secret, content = release.secrets[0], release.content
+        both = [
+            400.0 * max(_brute_force(releases, secret, content, SMOOTH, axis, apart) for axis in (0, 1))
+            for apart in (False, True)
+        ]
+        assert one.together == pytest.approx(max(both), rel=1e-9)
+        assert both[0] != pytest.approx(both[1], rel=1e-3)
 
 
-def test_only_the_user_can_read_it(run, state):
-    run()
-    for path, mode in ((state / "jaxpriv", 0o700), *((one, 0o600) for one in (state / "jaxpriv").iterdir())):
-        assert stat.S_IMODE(path.stat().st_mode) == mode, path
-    assert (state / "jaxpriv/key").stat().st_size == 32
+def test_two_least_noise_designs_are_refused():
+    """Each hides what the other publishes: 50 fixes, RBF of length 6.1, the noise for fix 24 and that for fix 30."""
+    prior = PriorChoice("rbf", 6.1, 1.0, 1e-3)
+    times = np.arange(50)
+    process = prior.process_prior(times.astype(float))
+    releases = []
+    for i, at in enumerate((24, 30)):
+        made = jp.design(process, jp.Secret([at], 1.0), budget=1.0, floor_sd=1e-4)
+        secret = LedgerSecret(f"fix {at}", (at * US,), False, 1.0, made.epsilon)
+        releases.append(
+            LedgerRelease(
+                i + 1, str(i), "published", "", b"a", str(i).encode(), times * US,
+                (made.mechanism, made.mechanism), ((prior,), (prior,)), (secret,),
+            )
+        )  # fmt: skip
+    alone = [one.secrets[0].alone for one in releases]
+    assert max(alone) < 20
+    joint = joint_losses(releases)
+    assert joint.epsilon > 1e3 * sum(alone)
+    check_limit(joint_losses(releases[:1]), 20.0, releases[0], [])
+    with pytest.raises(
+        jp.InfeasibleError, match=r"together with the 1 earlier .* fix .* the limit is 20; .*repeat its"
+    ):
+        check_limit(joint, 20.0, releases[1], releases[:1])
 
 
-def test_parts_and_longer_versions_are_pointed_out(run):
-    # Twelve fixes in common. The design is that of the other times; the record does not mind.
-    run(text=_text(_points(N + 8)[8:]), name="later.csv")
-    report = run("second")
-    assert (report.releases.number, report.releases.overlapping) == (1, 1)
-    assert any("1 earlier release(s) on record have fixes at the same times" in one for one in report.warnings)
+def test_equal_releases_are_one_with_the_mean_noise(rng):
+    mechanisms = _mechanisms(rng, 4)
+    times, secret = [0, 10, 20, 30], [(20.0,)]
+    three = joint_losses([_release(str(i), times, mechanisms, secret, number=i + 1) for i in range(3)])
+    third = tuple(
+        jp.GaussianMechanism(np.asarray(one.factor) / math.sqrt(3), float(one.floor_sd) / math.sqrt(3))
+        for one in mechanisms
+    )
+    assert three.epsilon == pytest.approx(joint_losses([_release("x", times, third, secret)]).epsilon, rel=1e-9)
 
 
-def test_what_is_not_noticed(state):
-    """The limits that the documents state."""
-    ledger = Ledger.open()
-    whole = ledger.entry(_csv(_rows(_points())), state)
-    thinned = ledger.entry(_csv(_rows(_points()[::2])), state)
-    short = ledger.entry(_csv(_rows(_points()[: RUN - 1])), state)
-    shifted = ledger.entry(_csv(_rows([(t + 1000, lat, lon) for t, lat, lon in _points()])), state)
-    for other in (thinned, short, shifted):
-        assert other.content != whole.content and not other.runs & whole.runs
-    assert whole.runs & ledger.entry(_csv(_rows(_points()[5 : 5 + RUN])), state).runs
+def test_secrets_of_several_fixes_and_the_order(rng):
+    releases = [
+        _release("1", [0, 10, 20], _mechanisms(rng, 3), [(0.0, 10.0)], number=1, order=3.0),
+        _release("2", [20, 30], _mechanisms(rng, 2), [(20.0,)], number=2, content=b"b"),
+    ]
+    together = {one.label: one.together for one in joint_losses(releases).secrets}
+    process = SMOOTH.process_prior(np.array([0.0, 10.0, 20.0, 30.0]))
+    expected = max(
+        jp.certify_releases(
+            process, jp.Secret([0, 1], 20.0), [one.mechanisms[axis] for one in releases], 3.0,
+            positions=[[0, 1, 2], [2, 3]],
+        ).epsilon
+        for axis in (0, 1)
+    )  # fmt: skip
+    assert together["(0.0, 10.0)"] >= expected * (1 - 1e-12)
 
 
-def test_a_lost_record_is_found_in_the_folder_that_is_replaced(run, state):
-    run()
-    for path in (state / "jaxpriv").glob("*.json"):
-        path.unlink()
-    with pytest.raises(InputError, match="--again"):
-        run(force=True)
-    assert run(force=True, again=True).releases.number == 2
+@pytest.mark.parametrize("kernel", [one for one in KERNELS if one != "periodic"])
+def test_correlation_is_the_kernels(kernel):
+    prior = PriorChoice(kernel, 25.0, 3.0, 0.0)
+    for gap in (0.0, 1.0, 30.0, 300.0):
+        exact = float(prior.process_prior(np.array([0.0, gap])).covariance[0, 1]) / 9.0
+        assert exact <= correlation(prior, gap) <= exact * (1 + 1e-8) + 1e-299
+    assert correlation(prior, 1e9) < 1e-290
+    assert correlation(PriorChoice("periodic", 25.0, 3.0, 0.0, 86400.0), 1e9) == 1.0
 
 
-def test_simulations_are_not_recorded(run, state):
-    run(simulate_seed=1)
-    assert not (state / "jaxpriv").exists()
-    run("second")
-    assert run("third", simulate_seed=1).releases is None
+@pytest.mark.parametrize("prior", [SMOOTH, ROUGH, PriorChoice("matern32", 30.0, 40.0, 1.0)])
+@pytest.mark.parametrize("secrets", [[(10.0,)], [13.0], [(0.0, 10.0)]])
+def test_what_far_releases_add_is_bounded(rng, prior, secrets, monkeypatch):
+    """Against stacking everything, where the correlation is small but shows."""
+    gap = {"rbf": 110, "matern12": 420, "matern32": 230}[prior.kernel]
+    releases = [
+        _release("1", [0, 10, 20], _mechanisms(rng, 3, 40.0), secrets, ((prior,), (prior,)), number=1),
+        _release("2", [gap, gap + 10], _mechanisms(rng, 2, 40.0), [(float(gap),)], ((prior,), (prior,)), b"b", 2),
+    ]
+    exact = joint_losses(releases).secrets[0].together
+    alone = joint_losses(releases[:1]).secrets[0].together
+    monkeypatch.setattr(ledger_joint, "CORRELATED", 1e-4)
+    bound = joint_losses(releases).secrets[0].together
+    assert alone < exact <= bound < 3 * alone
+    secret = releases[0].secrets[0]
+    assert with_far_releases(1.0, prior, secret, 1.0, releases[:1], releases[1:], 0) == math.inf
+    assert with_far_releases(1.0, prior, secret, 1e9, releases[:1], releases[1:], 0) == pytest.approx(1.0, abs=1e-15)
 
 
-def test_nothing_is_recorded_when_nothing_is_published(run, state, tmp_path, monkeypatch):
-    monkeypatch.setattr("pathlib.Path.rename", lambda self, target: (_ for _ in ()).throw(OSError(5, "no")))
-    with pytest.raises(InputError, match="cannot write"):
-        run()
-    monkeypatch.undo()
-    assert os.listdir(tmp_path) == ["in.csv"]
+def test_several_fixes_without_a_nugget_are_never_taken_apart(rng):
+    bare = PriorChoice("matern12", 10.0, 50.0, 0.0)
+    releases = [
+        _release("1", [0, 10], _mechanisms(rng, 2), [(0.0, 10.0)], ((bare,), (bare,)), number=1),
+        _release("2", [10**6, 10**6 + 9], _mechanisms(rng, 2), [(1e6,)], ((bare,), (bare,)), b"b", 2),
+    ]
+    assert all(math.isfinite(one.together) for one in joint_losses(releases).secrets)
 
 
-def test_two_runs_at_once(state, tmp_path):
-    ledger = Ledger.open()
-    entry = ledger.entry(_csv(_rows(_points())), tmp_path)
-    ledger.keep(entry)
-    with pytest.raises(InputError, match="at the same time"):
-        ledger.keep(entry)
-    last, known = ledger.earlier(entry)
-    assert (last, known.number) == (entry, 2)
-    (path,) = (state / "jaxpriv").glob("*.json")
-    assert read_entry(path) == entry
+def test_certificates_are_computed_once(rng, monkeypatch):
+    near = [_release(str(i), [0, 10, 20], _mechanisms(rng, 3), [(10.0,)], number=i + 1) for i in range(2)]
+    first = joint_losses(near)
+    assert len(first.certified) == 2
+    monkeypatch.setattr(ledger_joint, "certify_releases", None)  # would raise
+    assert joint_losses(near, first.certified).secrets == first.secrets
+    assert joint_losses(near, first.certified).certified == {}
 
 
-def test_state_that_cannot_be_kept(run, state, tmp_path, monkeypatch):
-    (state / "file").write_text("x")
-    monkeypatch.setenv("XDG_STATE_HOME", str(state / "file"))
-    with pytest.raises(InputError, match="set XDG_STATE_HOME"):
-        run()
-    monkeypatch.setenv("XDG_STATE_HOME", str(state))
-    run()
-    (state / "jaxpriv/key").write_bytes(b"short")
-    with pytest.raises(InputError, match="not a key of 32 bytes"):
-        run("second")
-    (state / "jaxpriv/key").unlink()
-    (state / "jaxpriv/broken.json").write_text("{}")
-    with pytest.raises(InputError, match=r"broken\.json"):
-        run("second")
+def test_too_many_fixes_at_once(rng, monkeypatch):
+    monkeypatch.setattr(ledger_joint, "MAX_STACKED", 5)
+    near = [_release(str(i), [0, 10, 20], _mechanisms(rng, 3), [(10.0,)], number=i + 1) for i in range(2)]
+    with pytest.raises(jp.InfeasibleError, match="2 releases of this person with 6 fixes hang together"):
+        joint_losses(near)
 
 
-def test_where_the_state_lives(monkeypatch, tmp_path):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for value in ("", "relative/folder"):
-        monkeypatch.setenv("XDG_STATE_HOME", value)
-        assert state_folder() == tmp_path / ".local/state/jaxpriv"
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
-    assert state_folder() == tmp_path / "elsewhere/jaxpriv"
+def test_no_finite_joint_loss_is_refused(rng):
+    exact = tuple(jp.GaussianMechanism(np.zeros((3, 0)), 0.0) for _ in (0, 1))
+    release = _release("1", [0, 10, 20], exact, [(10.0,)])
+    with pytest.raises(jp.CertificateError, match="no finite joint epsilon"):
+        check_limit(joint_losses([release]), None, release, [])

@@ -30,8 +30,8 @@ def at(seconds: float) -> str:
 def make(seconds=None, east=EAST, plane=PLACE):
     seconds = 10.0 * np.arange(len(east)) if seconds is None else seconds
     lat, lon = plane.to_degrees(np.stack([np.array(east, float), np.zeros(len(east))], axis=1))
-    times = [START + round(s * 1e6) for s in seconds]
-    return clean(RawRows(FileStyle("csv"), times, lat.tolist(), lon.tolist(), 7))
+    times = np.array([START + round(s * 1e6) for s in seconds], dtype=np.int64)
+    return clean(RawRows(FileStyle("csv"), times, lat, lon, 7))
 
 
 def positions(chosen):

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import math
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -17,6 +22,7 @@ from jaxpriv.report.record import (
     PriorRecord,
     ReleasesRecord,
     Report,
+    SecretNumbers,
     SecretRecord,
 )
 from jaxpriv.traces.cleaning import clean
@@ -26,6 +32,134 @@ from jaxpriv.traces.instants import format_instant
 
 ORDER, DELTA = 2.0, 0.01
 NUGGET_M = 5.0
+
+_VOID = {"meta", "br", "hr", "img", "link", "input", "base", "source"}
+_RUNNING_OR_LOADING = {
+    "iframe", "frame", "object", "embed", "form", "base", "link", "img", "video", "audio", "source", "use",
+    "foreignobject", "animate", "set", "applet", "portal", "template",
+}  # fmt: skip
+
+
+class Page(HTMLParser):
+    """Elements in order, as (tag, attributes, text inside), and the text of the whole page."""
+
+    def __init__(self, source):
+        super().__init__(convert_charrefs=True)
+        self.source, self.elements, self.open, self.text = source, [], [], ""
+        self.feed(source)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        assert len(dict(attributes)) == len(attributes), "an attribute was given twice"
+        item = [tag, dict(attributes), ""]
+        self.elements.append(item)
+        if tag not in _VOID:
+            self.open.append(item)
+
+    def handle_startendtag(self, tag, attributes):
+        assert self.open[-1][0] != "html"
+        self.elements.append([tag, dict(attributes), ""])
+
+    def handle_endtag(self, tag):
+        assert self.open.pop()[0] == tag
+
+    def handle_data(self, data):
+        if not any(item[0] in ("style", "script") for item in self.open):
+            self.text += data
+        for item in self.open:
+            item[2] += data
+
+    def find(self, tag, **wanted):
+        return [item for item in self.elements if item[0] == tag and wanted.items() <= item[1].items()]
+
+    def by_id(self, identity):
+        """The one element of that identity."""
+        (item,) = [item for item in self.elements if item[1].get("id") == identity]
+        return item
+
+    def inside(self, identity):
+        """Elements of one figure."""
+        start = self.elements.index(self.by_id(identity))
+        rest = enumerate(self.elements[start + 1 :], start + 1)
+        return self.elements[start : next((i for i, item in rest if item[0] in ("ul", "p", "div", "table")), None)]
+
+    def rows(self, identity):
+        """The cells of a table, row by row, without its head."""
+        (table,) = self.find("table", id=identity)
+        found, inside = [], False
+        for item in self.elements[self.elements.index(table) + 1 :]:
+            if item[0] == "table":
+                break
+            inside = inside or item[0] == "tbody"
+            if inside and item[0] == "tr":
+                found.append([])
+            elif inside and item[0] in ("th", "td"):
+                found[-1].append(item[2])
+        return found
+
+    @property
+    def ids(self):
+        return [item[1]["id"] for item in self.elements if "id" in item[1]]
+
+    def assert_closed(self):
+        """Nothing is loaded, sent or run but a script that the page's own policy names by its digest."""
+        assert not {item[0] for item in self.elements} & _RUNNING_OR_LOADING
+        for tag, attributes, _ in self.elements:
+            loading = {"src", "srcset", "action", "ping", "formaction"}
+            assert not [name for name in attributes if name.startswith("on") or name in loading]
+            target = attributes.get("href", "#")
+            data = re.fullmatch(r"data:image/png;base64,[A-Za-z0-9+/=]+", target)
+            assert target == "#" or (target.startswith("#") if tag == "a" else data), (tag, target[:60])
+            for value in attributes.values():
+                assert all(match.startswith("#") for match in re.findall(r"url\(([^)]*)", value or ""))
+        style = "".join(item[2] for item in self.find("style"))
+        assert "url" not in style
+        assert "@import" not in style
+        (policy,) = self.find("meta", **{"http-equiv": "Content-Security-Policy"})
+        wanted = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'"
+        scripts = [item[2] for item in self.find("script") if item[1].get("type") != "application/json"]
+        for script in scripts:
+            wanted += f"; script-src 'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+        assert len(scripts) <= 1
+        assert policy[1]["content"] == wanted
+        assert self.source.count("Content-Security-Policy") == 1
+
+    def assert_without_addresses(self):
+        """Not even a namespace: no address of any kind is in the file."""
+        without_data = re.sub(r"base64,[A-Za-z0-9+/=]+", "", self.source)
+        assert re.findall(r"(?i)https?:|//|www\.|mailto:|xmlns", without_data) == []
+
+    def assert_accessible(self):
+        """Headings step down by one, figures have titles, tables have captions and heads, references have targets."""
+        assert self.find("html", lang="en")
+        assert self.find("meta", name="viewport")
+        levels = [int(item[0][1]) for item in self.elements if re.fullmatch("h[1-6]", item[0])]
+        assert levels[0] == 1
+        assert levels.count(1) == 1
+        assert all(after - before <= 1 for before, after in pairwise(levels))
+        assert len(self.find("main")) == 1
+        for i, (tag, attributes, _) in enumerate(self.elements):
+            if tag == "svg" and attributes.get("aria-hidden") != "true":
+                assert attributes["role"] == "img"
+                assert self.elements[i + 1][0] == "title"
+                assert self.elements[i + 1][2] == attributes["aria-label"]
+            if tag == "table":
+                assert self.elements[i + 1][0] == "caption"
+            if tag == "th":
+                assert attributes.get("scope") in ("col", "row")
+            if tag == "input":
+                assert [label for label in self.find("label") if label[1].get("for") == attributes["id"]]
+            for name in ("aria-labelledby", "aria-describedby", "for", "list"):
+                if name in attributes:
+                    assert attributes[name] in self.ids
+        assert len(self.ids) == len(set(self.ids))
+
+
+@pytest.fixture(scope="session")
+def parse():
+    """Read a page."""
+    return Page
 
 
 def _matern32(seconds, lengthscale, sd=2500.0):
@@ -87,8 +221,7 @@ def make_page(points=120, wanted=(("clinic", 111, 500.0), ("home", 40, 300.0), (
         worst_priors=(f"Matérn-3/2, {lengthscales[worst] / 60:.0f} min",) * 2,
         epsilons=epsilons,
         covariance_rows=rows,
-        covariance_east=block,
-        covariance_north=block,
+        covariances=np.stack([block, block]),
     )
     return _report(trace, details, noise, radii, lengthscales, losses), details
 
@@ -144,6 +277,13 @@ def _report(trace, details, noise, radii, lengthscales, losses):
         warnings=("A warning that somebody must read.",),
         not_claimed=not_claimed(True),
         jaxpriv_version="0.1.0",
+        by_secret=tuple(
+            SecretNumbers(
+                one.label, one.epsilon, one.odds_factor, (2500.0, 2500.0), (one.after_m[0], one.after_m[1]), None
+            )
+            for one in details.secrets
+        ),
+        odd=("2 gaps of more than ten median steps: kept with their true times.",),
     )
 
 

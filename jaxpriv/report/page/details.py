@@ -1,4 +1,4 @@
-"""What the page shows beyond the record: positions, beliefs, losses and the noise, in metres."""
+"""What the page shows beyond the record: positions, beliefs, losses and the noise."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SecretDetails:
     `label` is how its owner calls it; `first_us` and `last_us` its first and last instant in microseconds since 1970;
     `indices` the fixes it is made of, empty for a place between fixes. `epsilon` is the certified value under the worst
     prior in nats, `odds_factor` the exact factor on odds for the report's δ (None beyond 1e300). `before_m` and
-    `after_m` are the 68 % half-widths (east, north) of an attacker under the worst prior. `independent_epsilon` is the
+    `after_m` are the 68 % half-widths (of each axis) of an attacker under the worst prior. `independent_epsilon` is the
     ε of independent noise of the same error, None where it is not known.
     """
 
@@ -31,21 +31,22 @@ class SecretDetails:
     radius_m: float
     epsilon: float
     odds_factor: float | None
-    before_m: tuple[float, float]
-    after_m: tuple[float, float]
+    before_m: tuple[float, ...]
+    after_m: tuple[float, ...]
     independent_epsilon: float | None = None
 
 
 @dataclass(frozen=True)
 class ReleaseDetails:
-    """The arrays behind the figures. Positions and half-widths are (n, 2), metres east and north of the origin.
+    """The arrays behind the figures. Positions and half-widths are (n, axes): metres east and north of the origin, or
+    one column in its own `unit`.
 
     `time_us` (n,) increasing microseconds since 1970. `believed_m` and `halfwidth_m` are the posterior mean and its
-    68 % half-width under `worst_priors`, of east and of north, each one of `prior_labels`; `epsilons` (secrets, priors)
-    are certified values in nats, the larger coordinate's where a prior is that of both. `covariance_east` and
-    `covariance_north` (k, k) are the noise covariance in m² at the fixes `covariance_rows` (k,), at most 200 of them,
-    which the function of that name chooses. Raises `InputError` for shapes that do not fit each other and for values
-    that are not finite (ε may be infinite).
+    68 % half-width under `worst_priors`, one for each of the axes, each one of `prior_labels`; `epsilons` (secrets,
+    priors) are certified values in nats, the larger axis's where a prior is that of both. `covariances` (axes, k, k)
+    are the noise covariances in squared units at the fixes `covariance_rows` (k,), at most 200 of them, which the
+    function of that name chooses. Raises `InputError` for shapes that do not fit each other and for values that are
+    not finite (ε may be infinite).
     """
 
     time_us: np.ndarray = field(repr=False)
@@ -55,24 +56,24 @@ class ReleaseDetails:
     halfwidth_m: np.ndarray = field(repr=False)
     secrets: tuple[SecretDetails, ...]
     prior_labels: tuple[str, ...]
-    worst_priors: tuple[str, str]
+    worst_priors: tuple[str, ...]
     epsilons: np.ndarray = field(repr=False)
     covariance_rows: np.ndarray = field(repr=False)
-    covariance_east: np.ndarray = field(repr=False)
-    covariance_north: np.ndarray = field(repr=False)
+    covariances: np.ndarray = field(repr=False)
+    axes: tuple[str, ...] = ("east", "north")
+    unit: str = "m"
 
     def __post_init__(self) -> None:
-        n, k = len(self.time_us), len(self.covariance_rows)
+        n, k, d = len(self.time_us), len(self.covariance_rows), len(self.axes)
         shapes = {
             "time_us": (n,),
-            "true_m": (n, 2),
-            "released_m": (n, 2),
-            "believed_m": (n, 2),
-            "halfwidth_m": (n, 2),
+            "true_m": (n, d),
+            "released_m": (n, d),
+            "believed_m": (n, d),
+            "halfwidth_m": (n, d),
             "epsilons": (len(self.secrets), len(self.prior_labels)),
             "covariance_rows": (k,),
-            "covariance_east": (k, k),
-            "covariance_north": (k, k),
+            "covariances": (d, k, k),
         }
         for name, shape in shapes.items():
             values = np.asarray(getattr(self, name))
@@ -82,8 +83,8 @@ class ReleaseDetails:
                 raise InputError(f"{name} holds a value that is not a finite number")
         if not (n and self.secrets and self.prior_labels):
             raise InputError("a report needs at least one fix, one secret and one prior")
-        if not set(self.worst_priors) <= set(self.prior_labels):
-            raise InputError("a worst prior is none of the priors")
+        if len(self.worst_priors) != d or not set(self.worst_priors) <= set(self.prior_labels):
+            raise InputError("each axis needs a worst prior, which is one of the priors")
         if np.any(np.diff(self.time_us) <= 0):
             raise InputError("the times of the report must increase")
         if not 0 < k <= MAX_COVARIANCE_ROWS:
@@ -92,12 +93,17 @@ class ReleaseDetails:
         if not all(0 <= index < n for index in fixes):
             raise InputError(f"a fix of the report is none of 0 to {n - 1}")
 
+    @property
+    def on_map(self) -> bool:
+        """Whether the values are places: metres east and north."""
+        return len(self.axes) == 2 and self.unit == "m"
+
     def place(self, secret: SecretDetails, path: np.ndarray) -> np.ndarray:
-        """Where a path (n, 2) is at a secret, (2,): the mean of its fixes, or on the line between its neighbours."""
+        """Where a path (n, axes) is at a secret: the mean of its fixes, or on the line between its neighbours."""
         if secret.indices:
             return path[list(secret.indices)].mean(axis=0)
         middle = (secret.first_us + secret.last_us) / 2
-        return np.array([np.interp(middle, self.time_us, path[:, axis]) for axis in (0, 1)])
+        return np.array([np.interp(middle, self.time_us, column) for column in path.T])
 
 
 def covariance_rows(n: int, secret_indices: Sequence[int] = (), limit: int = MAX_COVARIANCE_ROWS) -> np.ndarray:

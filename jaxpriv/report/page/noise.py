@@ -23,13 +23,13 @@ _POSITIVE, _NEGATIVE = np.array([0, 80, 150.0]), np.array([213, 94, 0.0])
 
 
 def draw_noise(details: ReleaseDetails) -> str:
-    """Draw the noise covariance of both coordinates on one scale, or once where they are equal.
+    """Draw the noise covariance of each axis on one scale, or once where they are equal.
 
-    Colours show the signed square root of the covariance, in metres.
+    Colours show the signed square root of the covariance, in the unit of the values.
     """
-    names = {"east": details.covariance_east, "north": details.covariance_north}
-    if np.array_equal(details.covariance_east, details.covariance_north):
-        names = {"east and north alike": details.covariance_east}
+    names = dict(zip(details.axes, details.covariances, strict=True))
+    if len(names) > 1 and all(np.array_equal(one, details.covariances[0]) for one in details.covariances):
+        names = {f"{' and '.join(details.axes)} alike": details.covariances[0]}
     signed = {name: np.sign(values) * np.sqrt(np.abs(values)) for name, values in names.items()}
     top = max(float(np.max(np.abs(values))) for values in signed.values()) or 1.0
     drawn = [
@@ -37,7 +37,7 @@ def draw_noise(details: ReleaseDetails) -> str:
         for i, (name, values) in enumerate(signed.items())
     ]
     right = _LEFT + len(drawn) * (_SIZE + _LEFT + 10) - _LEFT + 14
-    drawn.append(_scale(right, top))
+    drawn.append(_scale(right, top, details.unit))
     width = max(right + 110, _MIN_WIDTH)
     return figure("noise-figure", "How much noise pairs of fixes share", width, _TOP + _SIZE + 44, *drawn)
 
@@ -67,13 +67,10 @@ def _panel(details: ReleaseDetails, relative: np.ndarray, name: str, left: float
     return element("g", "".join(drawn), font_size=12, fill="#444")
 
 
-def _scale(left: float, top: float) -> str:
+def _scale(left: float, top: float, unit: str) -> str:
     strip = np.linspace(1, -1, 101)[:, None]
-    labels = [
-        (0.0, f"{length_text(float(significant(top, 2)))} together"),
-        (0.5, "nothing shared"),
-        (1.0, f"{length_text(float(significant(top, 2)))} opposite"),
-    ]
+    end = length_text(float(significant(top, 2)), unit)
+    labels = [(0.0, f"{end} together"), (0.5, "nothing shared"), (1.0, f"{end} opposite")]
     wrapped = []
     for at, label in labels:
         first, _, second = label.rpartition(" ")

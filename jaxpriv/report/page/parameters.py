@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
+from jaxpriv.report.page.details import ReleaseDetails
+from jaxpriv.report.page.words import text, wide
 from jaxpriv.report.record import Report
+from jaxpriv.report.rounding import given
 
 
 # Sentences that the page shows in full elsewhere.
-_SENTENCES = {"warnings", "not_claimed", "cleaning", "guarantee"}
+_SENTENCES = {"warnings", "not_claimed", "cleaning", "odd", "guarantee"}
+
+
+def parameters(report: Report, details: ReleaseDetails) -> str:
+    """Write the table of every value."""
+    rows = [*parameter_rows(report), ("worst_priors", ", ".join(details.worst_priors))]
+    rows += [(f"secrets.{i}.label", secret.label) for i, secret in enumerate(details.secrets)]
+    rows += [(f"secrets.{i}.radius_m", given(secret.radius_m)) for i, secret in enumerate(details.secrets)]
+    body = "".join(f'<tr><th scope="row">{text(name)}</th><td>{text(value)}</td></tr>' for name, value in rows)
+    table = f'<table id="parameter-table"><caption>Every parameter</caption><tbody>{body}</tbody></table>'
+    metres = "metres" if details.unit == "m" else f"in {text(details.unit)}"
+    return (
+        f'<p class="note">Names ending in _m are {metres}, in _s seconds; ε values are nats. The same values, for '
+        f"programs, are in report.json.</p>{wide(table, 'Table of parameters')}"
+    )
 
 
 def parameter_rows(report: Report) -> list[tuple[str, str]]:
@@ -18,6 +36,11 @@ def parameter_rows(report: Report) -> list[tuple[str, str]]:
     """
     content = {name: value for name, value in asdict(report).items() if name not in _SENTENCES}
     return _flat("", content)
+
+
+def flat_rows(record: Any) -> list[tuple[str, str]]:
+    """Return (name, value) for every value of a record (a dataclass), in its order; nested names are joined by dots."""
+    return _flat("", asdict(record))
 
 
 def _flat(name: str, value: object) -> list[tuple[str, str]]:

@@ -30,12 +30,11 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
     return [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-def length_text(metres: float) -> str:
-    """Write a length on a scale: kilometres from 1 km, without needless zeros."""
-    size = abs(metres)
-    if size >= 1000:
-        return f"{metres / 1000:.6g} km".replace("-", "−")
-    return f"{metres:.6g} m".replace("-", "−")
+def length_text(value: float, unit: str = "m") -> str:
+    """Write a number on a scale, without needless zeros; metres as kilometres from 1 km."""
+    if unit == "m" and abs(value) >= 1000:
+        value, unit = value / 1000, "km"
+    return f"{value:.6g} {unit}".rstrip().replace("-", "−")
 
 
 def clock_ticks(first_us: int, last_us: int, about: int = 8) -> list[tuple[int, str, str]]:

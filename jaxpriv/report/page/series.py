@@ -1,4 +1,4 @@
-"""East and north against time, with what an attacker believes after the release."""
+"""Each coordinate against time, with what an attacker believes after the release."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LEFT, _WIDTH, _PANEL, _GAP, _TOP = 62.0, 808.0, 190.0, 26.0, 26.0
 
 
 def draw_series(details: ReleaseDetails) -> str:
-    """Draw both coordinates of the true, released and believed path, the latter with its 68 % band."""
+    """Draw each coordinate of the true, released and believed path, the latter with its 68 % band."""
     values = np.concatenate(
         [
             details.true_m,
@@ -37,24 +37,26 @@ def draw_series(details: ReleaseDetails) -> str:
             details.released_m,
         ]
     )
-    unit, name = (1000.0, "km") if float(np.max(np.ptp(values, axis=0))) >= 4000 else (1.0, "m")
+    far = details.unit == "m" and float(np.max(np.ptp(values, axis=0))) >= 4000
+    unit, name = (1000.0, "km") if far else (1.0, details.unit)
     first, last = int(details.time_us[0]), int(details.time_us[-1])
     if first == last:
         first, last = first - 30 * 10**6, last + 30 * 10**6
     drawn = []
     frames = []
-    for axis, direction in enumerate(("east", "north")):
+    for axis, direction in enumerate(details.axes):
         low, high = float(values[:, axis].min()) / unit, float(values[:, axis].max()) / unit
         pad = 0.05 * (high - low) or 1.0
         frame = Frame(
             _LEFT, _TOP + axis * (_PANEL + _GAP), _WIDTH, _PANEL, (float(first), float(last)), (low - pad, high + pad)
         )
         frames.append(frame)
-        drawn.append(_panel(details, frame, axis, unit, f"{name} {direction}"))
+        drawn.append(_panel(details, frame, axis, unit, f"{name} {direction}".strip()))
     drawn.append(_clock(frames[-1], frames, first, last))
     drawn += [_secret(frames, number, s.first_us, s.last_us) for number, s in enumerate(details.secrets, start=1)]
     height = frames[-1].top + _PANEL + 46
-    return figure("series-figure", "East and north against time", _LEFT + _WIDTH + 30, height, *drawn)
+    title = f"{' and '.join(details.axes).capitalize()} against time: true, released and believed values"
+    return figure("series-figure", title, _LEFT + _WIDTH + 30, height, *drawn)
 
 
 def _panel(details: ReleaseDetails, frame: Frame, axis: int, unit: float, name: str) -> str:

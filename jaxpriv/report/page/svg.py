@@ -14,10 +14,10 @@ TRUE, RELEASED, BELIEVED, BAND, INK, GRID = "#8a8a8a", "#d55e00", "#0072b2", "#5
 
 def element(name: str, content: str = "", /, **attributes: object) -> str:
     """Write one element; underscores in names become hyphens, and values are escaped."""
-    written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(_value(value))}"' for key, value in attributes.items()
+    listed = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(written(value))}"' for key, value in attributes.items()
     )
-    return f"<{name}{written}>{content}</{name}>" if content else f"<{name}{written}/>"
+    return f"<{name}{listed}>{content}</{name}>" if content else f"<{name}{listed}/>"
 
 
 def text(content: str, x: float, y: float, /, **attributes: object) -> str:
@@ -28,7 +28,7 @@ def text(content: str, x: float, y: float, /, **attributes: object) -> str:
 def figure(identity: str, title: str, width: float, height: float, *parts: str) -> str:
     """Wrap parts in an SVG that scales with the page and has a title for those who cannot see it."""
     return (
-        f'<svg id="{escape(identity)}" viewBox="0 0 {_value(width)} {_value(height)}" role="img" '
+        f'<svg id="{escape(identity)}" viewBox="0 0 {written(width)} {written(height)}" role="img" '
         f'aria-label="{escape(title)}"><title>{escape(title)}</title>{"".join(parts)}</svg>'
     )
 
@@ -91,5 +91,6 @@ class Frame:
         return element("rect", x=self.left, y=self.top, width=self.width, height=self.height, **attributes)
 
 
-def _value(value: object) -> str:
+def written(value: object) -> str:
+    """Write the value of an attribute: numbers to a hundredth."""
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
