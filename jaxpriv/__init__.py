@@ -25,6 +25,9 @@ if _TYPE_CHECKING:
     from jaxpriv.designs.audit.verb import audit as audit
     from jaxpriv.designs.axes import AxesDesign as AxesDesign
     from jaxpriv.designs.axes import design_axes as design_axes
+    from jaxpriv.designs.batch.result import BatchDesign as BatchDesign
+    from jaxpriv.designs.batch.verb import design_batch as design_batch
+    from jaxpriv.designs.batch.verb import design_batches as design_batches
     from jaxpriv.designs.block import least_loss_block as least_loss_block
     from jaxpriv.designs.block import least_trace_block as least_trace_block
     from jaxpriv.designs.certified import certify as certify
@@ -72,8 +75,9 @@ if _TYPE_CHECKING:
     from jaxpriv.errors import InfeasibleError as InfeasibleError
     from jaxpriv.errors import InputError as InputError
     from jaxpriv.errors import JaxprivError as JaxprivError
-    from jaxpriv.fitting.fit import fit as fit
+    from jaxpriv.fitting.batch import fit_batch as fit_batch
     from jaxpriv.fitting.fit import Fit as Fit
+    from jaxpriv.fitting.fit import fit as fit
     from jaxpriv.fitting.population import fit_population as fit_population
     from jaxpriv.fitting.robust import prior_set as prior_set
     from jaxpriv.fitting.robust import PriorSet as PriorSet
@@ -108,9 +112,14 @@ if _TYPE_CHECKING:
     from jaxpriv.mechanisms.grid_release import SimulatedRelease as SimulatedRelease
     from jaxpriv.priors import kernels as kernels
     from jaxpriv.priors.gaussian import GaussianPrior as GaussianPrior
+    from jaxpriv.priors.inducing import InducingPrior as InducingPrior
     from jaxpriv.priors.linear_system import LinearSystemPrior as LinearSystemPrior
     from jaxpriv.priors.process import ProcessPrior as ProcessPrior
+    from jaxpriv.priors.quasiseparable import QuasiseparablePrior as QuasiseparablePrior
+    from jaxpriv.priors.regular_grid import GridPrior as GridPrior
+    from jaxpriv.priors.regular_grid import on_regular_times as on_regular_times
     from jaxpriv.priors.state_space import LinearSystem as LinearSystem
+    from jaxpriv.priors.structured import StructuredPrior as StructuredPrior
     from jaxpriv.searches.factors import LowRankFactor as LowRankFactor
     from jaxpriv.searches.factors import MaskedFactor as MaskedFactor
     from jaxpriv.searches.projections import Ball as Ball
@@ -141,12 +150,13 @@ if _TYPE_CHECKING:
 _HOME = {
     "aggregation": "jaxpriv",
     "AggregationNode": "jaxpriv.aggregation.node",
-    "audit": "jaxpriv.designs.audit.verb",
     "Audit": "jaxpriv.designs.audit.table",
+    "audit": "jaxpriv.designs.audit.verb",
     "AuditRow": "jaxpriv.designs.audit.table",
     "AxesDesign": "jaxpriv.designs.axes",
     "Ball": "jaxpriv.searches.projections",
     "baselines": "jaxpriv",
+    "BatchDesign": "jaxpriv.designs.batch.result",
     "Box": "jaxpriv.searches.projections",
     "Certificate": "jaxpriv.certificates.verb",
     "CertificateError": "jaxpriv.errors",
@@ -163,10 +173,12 @@ _HOME = {
     "conditional": "jaxpriv.secrets.conditional",
     "Cooling": "jaxpriv.searches.smoothing",
     "dense_stack": "jaxpriv.designs.majorant.stack",
-    "design": "jaxpriv.designs.design",
     "Design": "jaxpriv.designs.result",
+    "design": "jaxpriv.designs.design",
     "design_aggregation": "jaxpriv.aggregation.design",
     "design_axes": "jaxpriv.designs.axes",
+    "design_batch": "jaxpriv.designs.batch.verb",
+    "design_batches": "jaxpriv.designs.batch.verb",
     "design_leakage": "jaxpriv.designs.leakage.verb",
     "design_robust": "jaxpriv.designs.robust.verb",
     "DesignResult": "jaxpriv.designs.result",
@@ -177,8 +189,9 @@ _HOME = {
     "Enclosure": "jaxpriv.designs.robust.families",
     "EveryPoint": "jaxpriv.secrets.secret",
     "ExternalSecret": "jaxpriv.secrets.external",
-    "fit": "jaxpriv.fitting.fit",
     "Fit": "jaxpriv.fitting.fit",
+    "fit": "jaxpriv.fitting.fit",
+    "fit_batch": "jaxpriv.fitting.batch",
     "fit_population": "jaxpriv.fitting.population",
     "gaussian_delta": "jaxpriv.losses.odds",
     "gaussian_epsilon": "jaxpriv.losses.odds",
@@ -186,7 +199,9 @@ _HOME = {
     "GaussianPrior": "jaxpriv.priors.gaussian",
     "GeoIndistinguishability": "jaxpriv.floors.requirements",
     "given": "jaxpriv.losses.side_information",
+    "GridPrior": "jaxpriv.priors.regular_grid",
     "independent_dimensions": "jaxpriv.losses.composition",
+    "InducingPrior": "jaxpriv.priors.inducing",
     "InfeasibleError": "jaxpriv.errors",
     "inference_stack": "jaxpriv.designs.majorant.stack",
     "InputError": "jaxpriv.errors",
@@ -227,6 +242,7 @@ _HOME = {
     "mu_squared_of_gain": "jaxpriv.losses.compound",
     "NonNegative": "jaxpriv.searches.projections",
     "odds_bound": "jaxpriv.losses.odds",
+    "on_regular_times": "jaxpriv.priors.regular_grid",
     "optimal_cost": "jaxpriv.designs.sensitivity",
     "optimal_loss": "jaxpriv.designs.sensitivity",
     "optimal_noise": "jaxpriv.designs.sensitivity",
@@ -240,13 +256,14 @@ _HOME = {
     "prior_shaped_noise": "jaxpriv.designs.every_point",
     "PriorSet": "jaxpriv.fitting.robust",
     "ProcessPrior": "jaxpriv.priors.process",
+    "QuasiseparablePrior": "jaxpriv.priors.quasiseparable",
     "Release": "jaxpriv.mechanisms.grid_release",
     "renyi_discrete": "jaxpriv.losses.renyi",
     "renyi_equal_covariance": "jaxpriv.losses.renyi",
     "renyi_gaussian": "jaxpriv.losses.renyi",
     "RobustDesign": "jaxpriv.designs.robust.result",
-    "search": "jaxpriv.searches.verb",
     "Search": "jaxpriv.searches.result",
+    "search": "jaxpriv.searches.verb",
     "SearchResult": "jaxpriv.searches.result",
     "Secret": "jaxpriv.secrets.secret",
     "secret_leakage_floor": "jaxpriv.designs.leakage.lmi",
@@ -258,6 +275,7 @@ _HOME = {
     "SimulatedRelease": "jaxpriv.mechanisms.grid_release",
     "Spectrahedron": "jaxpriv.searches.projections",
     "StationaryFamily": "jaxpriv.designs.robust.families",
+    "StructuredPrior": "jaxpriv.priors.structured",
     "suppressed": "jaxpriv.designs.leakage.suppression",
     "SuppressedGaussian": "jaxpriv.designs.leakage.suppression",
     "systems": "jaxpriv",
