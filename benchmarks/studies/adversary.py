@@ -1,6 +1,6 @@
 """An attacker who knows everything but the secret, on held-out traces.
 
-    python -m benchmarks.studies.adversary [--geolife FOLDER] [--people 50] [--out FOLDER]
+    python -m benchmarks.studies.adversary [--geolife FOLDER|TABLE] [--people 50] [--out FOLDER]
 
 First on simulated series, where the prior is right: coverage of the attacker's 68 % interval, and how often the odds
 move by more than Theorem 3.1 and the exact curve say. Then, with a folder of GeoLife traces
@@ -14,9 +14,11 @@ Writes adversary.md; no fitted numbers, no positions.
 from __future__ import annotations
 
 import argparse
+import csv
+import gzip
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ import numpy as np
 
 import jaxpriv as jp
 from benchmarks.studies._attack import Attack, attacked, left_to, summary
-from benchmarks.studies._effective_lengths import files_of, window_traces
+from benchmarks.studies._effective_lengths import EARTH, files_of, window_traces
 from jaxpriv.fitting.population import Population
 
 
@@ -89,9 +91,9 @@ def _log_odds(epsilon: float) -> float:
     return float(brentq(excess, 0.0, mu**2 + 20 * mu))
 
 
-def held_out(folder: Path, people: int, say: Callable[[str], None]) -> list[str]:
+def held_out(source: Path, people: int, say: Callable[[str], None]) -> list[str]:
     """The table of real windows: one a person, several designs, three places for the prior to come from."""
-    cases, others = _cases(folder, people)
+    cases, others = _cases(source, people)
     say(f"{len(cases)} people; fitting")
     fits = {kernel: [jp.fit(times, values, kernel=kernel) for times, values in cases] for kernel in KERNELS}
     again = {
@@ -152,12 +154,12 @@ def held_out(folder: Path, people: int, say: Callable[[str], None]) -> list[str]
     return lines
 
 
-def _cases(folder: Path, people: int) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[list[Any]]]:
+def _cases(source: Path, people: int) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[list[Any]]]:
     """One window of each of so many people, and up to four others of the same person; east coordinate only."""
     cases, others = [], []
-    for files in files_of(folder).values():
+    for traces in _windows(source):
         usable = []
-        for trace in window_traces({"": files})[0]:
+        for trace in traces:
             times, first = np.unique(trace[:, 0], return_index=True)
             values = trace[first, 1]
             if len(times) < 30 or np.std(values) <= 1.0 or np.max(np.abs(np.diff(values)) / np.diff(times)) >= 100.0:
@@ -175,6 +177,24 @@ def _cases(folder: Path, people: int) -> tuple[list[tuple[np.ndarray, np.ndarray
     return cases, others
 
 
+def _windows(source: Path) -> Iterator[list[np.ndarray]]:
+    """The windows of each person, (n, 3) seconds and metres: cut from PLT files, or as a table has them."""
+    if source.is_dir():
+        yield from (window_traces({"": files})[0] for files in files_of(source).values())
+        return
+    people: dict[str, dict[str, list[tuple[float, float, float]]]] = {}
+    with (gzip.open if source.suffix == ".gz" else open)(source, "rt", newline="") as file:
+        for row in csv.DictReader(file):
+            fix = (float(row["utc_epoch_s"]), float(row["lat"]), float(row["lon"]))
+            people.setdefault(row["user"], {}).setdefault(row["trace_id"], []).append(fix)
+    for windows in people.values():
+        found = []
+        for fixes in map(np.array, windows.values()):
+            north, east = np.deg2rad(fixes[:, 1]), np.deg2rad(fixes[:, 2])
+            found.append(np.stack([fixes[:, 0], EARTH * np.cos(np.mean(north)) * east, EARTH * north], axis=1))
+        yield found
+
+
 def _centre(fits: list[Any], times: np.ndarray, values: np.ndarray) -> Any:
     return Population(tuple(fits), tuple(map(str, range(len(fits)))), {}).centre(fits[0].family, times, values)
 
@@ -188,7 +208,11 @@ def _scaled(fit: Any, times: np.ndarray) -> list[Any]:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.studies.adversary", description=__doc__.split("\n")[0])
-    parser.add_argument("--geolife", type=Path, help="folder with PERSON/Trajectory/*.plt")
+    parser.add_argument(
+        "--geolife",
+        type=Path,
+        help="folder with PERSON/Trajectory/*.plt, or a table of windows: trace_id, user, utc_epoch_s, lat, lon",
+    )
     parser.add_argument("--people", type=int, default=50)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder for adversary.md")
     options = parser.parse_args(arguments)

@@ -104,7 +104,7 @@ def _read(text: str, column: str, options: ReadOptions) -> RawSeries:
     name = layout.header[layout.time]
     kept = SeriesStyle(
         written,
-        name if find_columns([name, "lat", "lon"]) else "time",
+        _kept(name, "time") if find_columns([name, "lat", "lon"]) else "time",
         _kept(layout.header[layout.value], "value"),
         style or "iso",
     )

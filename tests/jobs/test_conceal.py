@@ -100,14 +100,14 @@ def test_check_ins_are_released_without_saying_whose(run, tmp_path):
     rng = np.random.default_rng(2)
     numbers = counts(rng)
     numbers[3, 1] = 0
-    lines = ["time,lat,lon,user"] + [f"=t{k},{lat + 1e-4},{lon},me" for k, (lat, lon) in enumerate(places())]
+    lines = ["time,lat,lon,user"] + [f"{1_700_000_000 + k},{lat + 1e-4},{lon},me" for k, (lat, lon) in enumerate(places())]
     found = run("--group", "night", text=table(numbers), checkins="\n".join(lines) + "\n")
     assert found.exit_code == 0, found.output
     folder = tmp_path / "out"
     with (folder / "share" / "released.csv").open() as file:
         released = list(csv.DictReader(file))
     assert len(released) == 16 and set(released[0]) == {"time", "latitude", "longitude"}
-    assert released[0]["time"] == "'=t0"
+    assert [float(row["time"]) for row in released] == [1_700_000_000 + k for k in range(16)]
     file = stored(folder)
     known = {(round(a, 6), round(b, 6)) for a, b in zip(file["latitude"], file["longitude"], strict=True)}
     assert all((round(float(r["latitude"]), 6), round(float(r["longitude"]), 6)) in known for r in released)
@@ -120,6 +120,13 @@ def test_check_ins_are_released_without_saying_whose(run, tmp_path):
     for k, row in enumerate(released):
         output = where[round(float(row["latitude"]), 6), round(float(row["longitude"]), 6)]
         assert file["weights"][1, k, output] > 0
+
+
+def test_text_in_the_column_of_times_is_refused_and_not_repeated(run, tmp_path):
+    lat, lon = places()[0]
+    found = run("--group", "night", checkins=f"time,lat,lon\n=secret(),{lat},{lon}\n")
+    assert found.exit_code == 2 and "row 2" in found.output and "secret" not in found.output
+    assert not (tmp_path / "out").exists()
 
 
 def test_level_from_counts_shrinks_with_the_number_of_people(run, tmp_path):
