@@ -37,7 +37,7 @@ docs: $(VENV)/.docs
 
 # Every notebook, at the small size that is its default.
 notebooks: $(VENV)/.notebooks
-	$(TEST) --nbmake notebooks
+	JAXPRIV_ZONES=50 $(TEST) --nbmake notebooks
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks

@@ -7,7 +7,9 @@ import importlib.metadata
 import typer
 
 from jaxpriv.cli.audit import audit
+from jaxpriv.cli.batch import batch
 from jaxpriv.cli.conceal import conceal
+from jaxpriv.cli.console import use_compilation_cache
 from jaxpriv.cli.demo import demo
 from jaxpriv.cli.explore import explore
 from jaxpriv.cli.fit import fit
@@ -45,6 +47,7 @@ def common(
 
 
 app.command()(protect)
+app.command()(batch)
 app.command()(explore)
 app.command()(inspect)
 app.command()(fit)
@@ -58,4 +61,5 @@ app.command()(demo)
 
 def main() -> None:
     """Run the command line."""
+    use_compilation_cache()
     app()

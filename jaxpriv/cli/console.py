@@ -24,6 +24,17 @@ def say(text: str) -> None:
     typer.echo(text, err=True)
 
 
+def use_compilation_cache() -> None:
+    """Have JAX, once it is loaded in this process, keep compiled programs for later runs.
+
+    In $XDG_CACHE_HOME/jaxpriv or ~/.cache/jaxpriv, unless JAX_COMPILATION_CACHE_DIR says where. Programs hold no
+    positions: these are their arguments.
+    """
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", os.path.join(base, "jaxpriv"))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+
+
 @contextmanager
 def reporting_errors() -> Iterator[None]:
     """Turn errors into one sentence on stderr and an exit code: 2 for input, 3 for what cannot be met.

@@ -24,7 +24,7 @@ def ledger(
     --check when a joint ε on record is too small.
     """
     with reporting_errors():
-        from jaxpriv.jobs.ledger_text import summarise
+        from jaxpriv.jobs.ledger.text import summarise
 
         with progress(json) as step:
             step("Certifying" if check else "Reading")

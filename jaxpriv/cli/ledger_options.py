@@ -12,8 +12,8 @@ from jaxpriv.errors import InputError
 
 
 if TYPE_CHECKING:
-    from jaxpriv.jobs.ledger_answer import Answered
-    from jaxpriv.jobs.ledger_protect import LedgerRequest
+    from jaxpriv.jobs.ledger.answer import Answered
+    from jaxpriv.jobs.ledger.protect import LedgerRequest
 
 _LEDGER = "The ledger: all releases about a person together"
 
@@ -56,7 +56,7 @@ def ledger_request(
         raise InputError("--simulate draws no release, so there is nothing to keep account of; leave --ledger out")
     if dry_run:
         raise InputError("--dry-run keeps no account and says nothing about releases together; leave --ledger out")
-    from jaxpriv.jobs.ledger_protect import LedgerRequest
+    from jaxpriv.jobs.ledger.protect import LedgerRequest
 
     return LedgerRequest(ledger, person, limit)
 

@@ -200,8 +200,8 @@ def protect(
                 typer.echo(text, nl=False)
             return
         if account is not None:
-            from jaxpriv.jobs.ledger_answer import Answered
-            from jaxpriv.jobs.ledger_protect import protect_with_ledger
+            from jaxpriv.jobs.ledger.answer import Answered
+            from jaxpriv.jobs.ledger.protect import protect_with_ledger
 
             with progress(quiet) as step:
                 done = protect_with_ledger(

@@ -11,6 +11,7 @@ from jaxpriv.errors import InputError
 
 _LENGTHS = {"mm": 1e-3, "cm": 1e-2, "m": 1.0, "km": 1e3}
 _DURATIONS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+_BYTES = {"MB": 1e6, "GB": 1e9, "MiB": 2.0**20, "GiB": 2.0**30}
 _QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*([A-Za-zµ]*)")
 
 
@@ -22,6 +23,11 @@ def parse_length(option: str, text: str) -> float:
 def parse_duration(option: str, text: str) -> float:
     """Read a time span in ms, s, min, h or d, in seconds; `option` is named in the `InputError` for anything else."""
     return _parse(option, text, _DURATIONS, "60s, 5min or 1h")
+
+
+def parse_bytes(option: str, text: str) -> float:
+    """Read a size of memory in MB, GB, MiB or GiB, in bytes; `option` is named in the `InputError` for all else."""
+    return _parse(option, text, _BYTES, "2GB")
 
 
 def parse_size(option: str, text: str) -> float:

@@ -42,8 +42,8 @@ def protect_column(
     quiet: bool,
 ) -> None:
     """Protect a column, and say what was done."""
-    from jaxpriv.jobs.series import dry_run_series, protect_series_file
-    from jaxpriv.jobs.series_text import series_text
+    from jaxpriv.jobs.series.job import dry_run_series, protect_series_file
+    from jaxpriv.jobs.series.text import series_text
     from jaxpriv.report.text import SIMULATED
 
     with progress(quiet) as step:
@@ -90,7 +90,7 @@ def protect_column(
 
 def inspect_column(path: Path, column: str, reading: ReadOptions, *, json: bool) -> None:
     """Say what a column of a table holds."""
-    from jaxpriv.jobs.series_inspect import inspect_series
+    from jaxpriv.jobs.series.inspect import inspect_series
 
     found = inspect_series(path, column, reading)
     typer.echo(found.to_json() if json else found.text(), nl=json)

@@ -1,6 +1,6 @@
 """A private record of what was released, so that nobody releases the same trace twice without meaning to.
 
-It notices and warns; what several releases tell together is the business of a ledger (`jaxpriv.jobs.ledger`).
+It notices and warns; what several releases tell together is the business of a ledger (`jaxpriv.jobs.ledger.account`).
 A record holds no position. The content (the set of cleaned rows: instants and positions) is kept as an HMAC-SHA256
 under a random key of the user, because a plain hash could be confirmed by whoever guesses the trace. Each run of eight
 consecutive instants is kept as a digest under the same key, to notice parts of a trace and longer versions of it;

@@ -86,7 +86,7 @@ def read_release(path: Path) -> ReleaseFile:
     plane = LocalPlane(*(number(origin[part], f"{name}: {part} of the origin") for part in ("latitude", "longitude")))
     tau = None if content["tau"] is None else number(content["tau"], f"{name}: tau")
     if simulated != (tau is None) or (tau is not None and not 0 < tau <= 2 * float(LARGEST_TAU)):
-        raise InputError(f"{name}: tau must be null for simulated output, else above 0 and at most 2^-49")
+        raise InputError(f"{name}: tau must be null for simulated output, else above 0 and at most 2^-39")
     exponent = whole(content["grid_exponent"], f"{name}: grid_exponent")
     if not -60 <= exponent <= 60:
         raise InputError(f"{name}: grid_exponent is out of range")

@@ -57,7 +57,7 @@ def verify_folder(folder: Path) -> Verification:
 
 def _verify_series(share: Path, private: Path | None, mark: str) -> Verification:
     """The same for the folder of a series."""
-    from jaxpriv.jobs.series_verify import private_checks, shared_checks
+    from jaxpriv.jobs.series.verify import private_checks, shared_checks
 
     expected = {f"release{mark}.json", f"series{mark}.csv"}
     shared, rows, found = shared_checks(share / f"series{mark}.csv", share / f"release{mark}.json")

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxpriv.jobs.ledger import Ledger, Person
-from jaxpriv.jobs.ledger_joint import Joint, SecretTogether
-from jaxpriv.jobs.ledger_records import LedgerRelease, LedgerSecret
+from jaxpriv.jobs.ledger.account import Ledger, Person
+from jaxpriv.jobs.ledger.joint import Joint, SecretTogether
+from jaxpriv.jobs.ledger.records import LedgerRelease, LedgerSecret
 from jaxpriv.jobs.prior_choice import PriorChoice
 from jaxpriv.mechanisms.gaussian import GaussianMechanism
 from jaxpriv.traces.projection import LocalPlane

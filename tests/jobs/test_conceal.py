@@ -100,7 +100,9 @@ def test_check_ins_are_released_without_saying_whose(run, tmp_path):
     rng = np.random.default_rng(2)
     numbers = counts(rng)
     numbers[3, 1] = 0
-    lines = ["time,lat,lon,user"] + [f"{1_700_000_000 + k},{lat + 1e-4},{lon},me" for k, (lat, lon) in enumerate(places())]
+    lines = ["time,lat,lon,user"] + [
+        f"{1_700_000_000 + k},{lat + 1e-4},{lon},me" for k, (lat, lon) in enumerate(places())
+    ]
     found = run("--group", "night", text=table(numbers), checkins="\n".join(lines) + "\n")
     assert found.exit_code == 0, found.output
     folder = tmp_path / "out"

@@ -11,7 +11,7 @@ import pytest
 from jaxpriv.jobs.extent import extent_warnings, stretch_at
 from jaxpriv.jobs.noise import ReleasedPoints
 from jaxpriv.jobs.release_file import ReleaseFile
-from jaxpriv.jobs.series_file import ReleasedValues, SeriesFile
+from jaxpriv.jobs.series.file import ReleasedValues, SeriesFile
 from jaxpriv.traces.cleaning import clean
 from jaxpriv.traces.csv_format import read_csv
 from jaxpriv.traces.files import sanitised_text

@@ -9,11 +9,11 @@ import pytest
 from flint import arb, arb_mat, ctx
 
 import jaxpriv as jp
-from jaxpriv.jobs import ledger_joint
-from jaxpriv.jobs.ledger_far import correlation, with_far_releases
-from jaxpriv.jobs.ledger_joint import joint_losses
-from jaxpriv.jobs.ledger_protect import check_limit
-from jaxpriv.jobs.ledger_records import LedgerRelease, LedgerSecret
+from jaxpriv.jobs.ledger import joint as ledger_joint
+from jaxpriv.jobs.ledger.far import correlation, with_far_releases
+from jaxpriv.jobs.ledger.joint import joint_losses
+from jaxpriv.jobs.ledger.protect import check_limit
+from jaxpriv.jobs.ledger.records import LedgerRelease, LedgerSecret
 from jaxpriv.jobs.prior_choice import KERNELS, PriorChoice
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import jaxpriv as jp
-from jaxpriv.jobs import ledger_file
-from jaxpriv.jobs.ledger import Ledger
-from jaxpriv.jobs.ledger_file import VERSION, LedgerFile
-from jaxpriv.jobs.ledger_text import summarise
+from jaxpriv.jobs.ledger import file as ledger_file
+from jaxpriv.jobs.ledger.account import Ledger
+from jaxpriv.jobs.ledger.file import VERSION, LedgerFile
+from jaxpriv.jobs.ledger.text import summarise
 
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/ledger.md").read_text(encoding="utf-8")

@@ -12,13 +12,13 @@ from dataclasses import replace
 import pytest
 
 import jaxpriv as jp
-from jaxpriv.jobs import ledger_protect as job
 from jaxpriv.jobs.grid_times import GridRequest
-from jaxpriv.jobs.ledger import Ledger
-from jaxpriv.jobs.ledger_answer import Answered
-from jaxpriv.jobs.ledger_joint import joint_losses
-from jaxpriv.jobs.ledger_protect import LedgerRequest, protect_with_ledger
-from jaxpriv.jobs.ledger_text import summarise
+from jaxpriv.jobs.ledger import protect as job
+from jaxpriv.jobs.ledger.account import Ledger
+from jaxpriv.jobs.ledger.answer import Answered
+from jaxpriv.jobs.ledger.joint import joint_losses
+from jaxpriv.jobs.ledger.protect import LedgerRequest, protect_with_ledger
+from jaxpriv.jobs.ledger.text import summarise
 from jaxpriv.jobs.noise import ReleasedPoints
 from jaxpriv.jobs.prior_choice import PriorChoice
 from jaxpriv.jobs.protect import protect, protect_file
@@ -189,10 +189,10 @@ def test_a_run_that_dies_is_finished_by_the_same_command(run, tmp_path, monkeypa
         raise KeyboardInterrupt
 
     place = {
-        "store": "jaxpriv.jobs.ledger.Ledger.store",
-        "write": "jaxpriv.jobs.ledger_protect.write_release",
+        "store": "jaxpriv.jobs.ledger.account.Ledger.store",
+        "write": "jaxpriv.jobs.ledger.protect.write_release",
         "keep": "jaxpriv.jobs.private_record.PrivateRecord.keep",
-        "publish": "jaxpriv.jobs.ledger.Ledger.publish",
+        "publish": "jaxpriv.jobs.ledger.account.Ledger.publish",
     }[where]
     with monkeypatch.context() as patch:
         patch.setattr(place, die)

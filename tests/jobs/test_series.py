@@ -15,10 +15,10 @@ from jaxpriv.cli.app import app
 from jaxpriv.errors import InputError
 from jaxpriv.jobs.prior_choice import PriorChoice
 from jaxpriv.jobs.requests import PriorRequest, SecretRequest
-from jaxpriv.jobs.series import dry_run_series, plan_series, protect_series_file
-from jaxpriv.jobs.series_file import decimals_for, read_series_release
-from jaxpriv.jobs.series_inspect import inspect_series
-from jaxpriv.jobs.series_priors import find_series_priors
+from jaxpriv.jobs.series.file import decimals_for, read_series_release
+from jaxpriv.jobs.series.inspect import inspect_series
+from jaxpriv.jobs.series.job import dry_run_series, plan_series, protect_series_file
+from jaxpriv.jobs.series.priors import find_series_priors
 from jaxpriv.jobs.target import Target
 from jaxpriv.jobs.verify import verify_folder
 from jaxpriv.traces.contents import ColumnNames, ReadOptions

@@ -18,7 +18,7 @@ from jaxpriv.jobs.inspect_text import inspection_text
 from jaxpriv.jobs.prior_choice import PriorChoice
 from jaxpriv.jobs.protect import plan
 from jaxpriv.jobs.requests import PriorRequest, SecretRequest
-from jaxpriv.jobs.series import plan_series
+from jaxpriv.jobs.series.job import plan_series
 from jaxpriv.jobs.target import Target
 from jaxpriv.mechanisms.data_resolution import measured_resolution, refuse_coarse_data
 from jaxpriv.mechanisms.grid_release import release

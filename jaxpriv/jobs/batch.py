@@ -1,0 +1,218 @@
+"""A data set of many traces, larger than memory: every trace is released once, or listed with the reason."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jaxpriv.designs.batch.buckets import bucket_of
+from jaxpriv.errors import InputError
+from jaxpriv.jobs.batch_designs import TOGETHER, check_target
+from jaxpriv.jobs.batch_files import json_text, prepare_folder, remove_leftovers, write_anew
+from jaxpriv.jobs.batch_input import InputTrace, input_files, input_traces
+from jaxpriv.jobs.batch_part import BatchRequest, Part, read_record, run_part
+from jaxpriv.jobs.plain_json import plain
+from jaxpriv.traces.contents import ReadOptions
+
+
+PART_TRACES = TOGETHER // 2  # both coordinates of them are designed at once
+LEAST_MEMORY = 1_000_000_000
+_RESIDENT = 640 * 2**20  # the interpreter, its libraries and the compiled programs
+
+
+@dataclass(frozen=True)
+class BatchSummary:
+    """Counts of a batch: `traces` = `done` + `refused`. `reasons` counts refusals by reason, without their numbers.
+
+    `parts` were written or found, `found` of them by an earlier run. ε is in nats, the largest of all traces.
+    """
+
+    traces: int
+    done: int
+    refused: int
+    reasons: dict[str, int]
+    parts: int
+    found: int
+    epsilon: float | None
+    estimate: bool
+    simulated: bool
+
+    def record(self) -> dict[str, Any]:
+        """As summary.json says it, which depends on the data set and the options only."""
+        names = ("traces", "done", "refused", "reasons", "parts", "epsilon", "estimate", "simulated")
+        return {name: getattr(self, name) for name in names}
+
+
+def run_batch(
+    path: Path,
+    out: Path,
+    request: BatchRequest,
+    *,
+    reading: ReadOptions | None = None,
+    memory: float = 2e9,
+    scheduler: str | None = None,
+    workers: int = 1,
+    part_traces: int = PART_TRACES,
+    progress: Callable[[str], None] = lambda step: None,
+) -> BatchSummary:
+    """Release every trace of a table or a folder into the folder `out`; go on where an earlier run was ended.
+
+    `out/share` holds Parquet files (trace, time, lat, lon), each written whole and once; `out/private` (mode 0700)
+    whose trace each number is, what is certified of it, and every refusal; `out/summary.json` the counts. `memory`
+    limits each process, in bytes, about. With a `scheduler`, or several `workers`, the parts are tasks of Dask; the
+    workers must see `out` under the same path. `part_traces` is how many traces of about one length make a part: a
+    simulation's positions do not depend on it.
+
+    Raises `InputError` for input, options and folders that cannot be used, `InfeasibleError` for a budget below the
+    noise floor.
+    """
+    path, out = Path(path).resolve(), Path(out).resolve()
+    if memory < LEAST_MEMORY:
+        raise InputError(f"--memory: at least 1 GB is needed for each process")
+    if part_traces < 1:
+        raise InputError("a part needs at least one trace")
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise InputError("the batch command needs pyarrow: pip install 'jaxpriv[tables]'") from None
+    reading = reading or ReadOptions()
+    check_target(request.target)
+    about = _about(path, request, reading)
+    key = prepare_folder(out, about, request.seed)
+    remove_leftovers(out)
+    parts = _Parts(path, out, request, reading, json.dumps(plain(about), sort_keys=True).encode(), key, memory)
+    parts.size = part_traces
+    if scheduler is None and workers == 1:
+        for part in parts:
+            run_part(part)
+            progress(f"{parts.traces} traces read, {len(parts.names)} parts written")
+    else:
+        from jaxpriv.jobs.batch_dask import run_on_dask
+
+        run_on_dask(parts, scheduler, workers, memory, progress)
+    progress("Counting")
+    return _finish(parts)
+
+
+def _about(path: Path, request: BatchRequest, reading: ReadOptions) -> dict[str, Any]:
+    try:
+        files = [[file.name, file.stat().st_size] for file in input_files(path)]
+        described = request.describe()
+    except OSError as problem:
+        raise InputError(f"cannot read {problem.filename}: {problem.strerror or 'unknown reason'}") from None
+    read = {"columns": vars(reading.columns), "duplicates": reading.duplicates, "strict": reading.strict}
+    return {**described, "reading": read, "input": files}
+
+
+@dataclass
+class _Parts:
+    """The parts of a batch as their traces are read; only the traces of unfinished parts are held."""
+
+    path: Path
+    out: Path
+    request: BatchRequest
+    reading: ReadOptions
+    about: bytes
+    key: bytes
+    memory: float
+    size: int = PART_TRACES
+    traces: int = 0
+    found: int = 0
+    names: list[str] = field(default_factory=list, repr=False)
+
+    def __iter__(self) -> Iterator[Part]:
+        """The parts that are still to be run. Traces without positions are listed in `private/unread.jsonl`."""
+        waiting: dict[int, list[InputTrace]] = {}
+
+        def write(path: Path) -> None:
+            path.touch()
+
+        write_anew(self.unread, write)
+        with self.unread.open("a", encoding="utf-8") as unread:
+            for one in input_traces(self.path, self.reading):
+                self.traces += 1
+                if one.trace is None:
+                    unread.write(_line({"trace": one.number, "keys": one.keys, "reason": one.reason}))
+                    continue
+                bucket = bucket_of(one.trace.n_points)
+                waiting.setdefault(bucket, []).append(one)
+                if len(waiting[bucket]) == self.size:
+                    yield from self._part(waiting.pop(bucket))
+        for bucket in sorted(waiting):
+            yield from self._part(waiting[bucket])
+
+    @property
+    def unread(self) -> Path:
+        return self.out / "private" / "unread.jsonl"
+
+    def _part(self, traces: list[InputTrace]) -> Iterator[Part]:
+        # Half for the arrays of the solver: as much again is in use while they are made.
+        limit = 0.5 * (self.memory - _RESIDENT)
+        part = Part.of(traces, self.out, self.request, self.about, self.key, limit)
+        self.names.append(part.name)
+        if part.done:
+            self.found += 1
+        else:
+            yield part
+
+
+def _line(value: Any) -> str:
+    return json.dumps(plain(value), ensure_ascii=False) + "\n"
+
+
+def _finish(parts: _Parts) -> BatchSummary:
+    """Read what was written, list every refusal, and check that every trace is there once."""
+    out, private = parts.out, parts.out / "private"
+    strange = {path.name for path in (out / "share").iterdir()} - {f"part-{name}.parquet" for name in parts.names}
+    if strange:
+        raise InputError(
+            f"{out}/share holds {len(strange)} file(s) of an input that has changed since; choose another --out, and "
+            "release no trace twice"
+        )
+    reasons: Counter[str] = Counter()
+    done = 0
+    largest: list[float] = []
+    estimate = False
+
+    def write(path: Path) -> None:
+        nonlocal done, estimate
+        with path.open("w", encoding="utf-8") as refused, parts.unread.open(encoding="utf-8") as unread:
+            for line in unread:
+                refused.write(line)
+                reasons[_plain_reason(json.loads(line)["reason"])] += 1
+            for name in parts.names:
+                record = read_record(private / "parts" / f"{name}.json")
+                done += len(record["traces"])
+                largest[:] = [max([*largest, *(float(one["epsilon"]) for one in record["traces"])], default=0.0)]
+                estimate = estimate or any(one["estimate"] for one in record["traces"])
+                for one in record["refused"]:
+                    refused.write(_line(one))
+                    reasons[_plain_reason(one["reason"])] += 1
+
+    write_anew(private / "refused.jsonl", write)
+    parts.unread.unlink()
+    count = sum(reasons.values())
+    if done + count != parts.traces:
+        raise RuntimeError("the numbers of traces read and written differ")
+    summary = BatchSummary(
+        parts.traces,
+        done,
+        count,
+        dict(sorted(reasons.items())),
+        len(parts.names),
+        parts.found,
+        largest[0] if done else None,
+        estimate,
+        parts.request.seed is not None,
+    )
+    write_anew(out / "summary.json", json_text(summary.record()))
+    return summary
+
+
+def _plain_reason(reason: str) -> str:
+    return re.sub(r"[+-]?\d[\d.,e+-]*", "…", reason)

@@ -1,0 +1,1 @@
+"""The account of releases: what was published, and what all of it tells together."""

@@ -1,0 +1,1 @@
+"""One column of a sensor's table, protected as a trace is."""
