@@ -157,7 +157,7 @@ def held_out(source: Path, people: int, say: Callable[[str], None]) -> list[str]
 def _cases(source: Path, people: int) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[list[Any]]]:
     """One window of each of so many people, and up to four others of the same person; east coordinate only."""
     cases, others = [], []
-    for traces in _windows(source):
+    for traces in windows_of(source):
         usable = []
         for trace in traces:
             times, first = np.unique(trace[:, 0], return_index=True)
@@ -177,7 +177,7 @@ def _cases(source: Path, people: int) -> tuple[list[tuple[np.ndarray, np.ndarray
     return cases, others
 
 
-def _windows(source: Path) -> Iterator[list[np.ndarray]]:
+def windows_of(source: Path) -> Iterator[list[np.ndarray]]:
     """The windows of each person, (n, 3) seconds and metres: cut from PLT files, or as a table has them."""
     if source.is_dir():
         yield from (window_traces({"": files})[0] for files in files_of(source).values())
