@@ -117,7 +117,11 @@ def convex(points: int) -> dict[str, Any]:
     start = time.perf_counter()
     task.solve(solver=cp.CLARABEL)
     spent = time.perf_counter() - start
-    return {"seconds": spent, "cost": float(np.trace(np.asarray(noise.value))) * scale, "solver_status": str(task.status)}
+    return {
+        "seconds": spent,
+        "cost": float(np.trace(np.asarray(noise.value))) * scale,
+        "solver_status": str(task.status),
+    }
 
 
 def main(*, quick: bool = False) -> None:

@@ -73,7 +73,7 @@ def run_batch(
     """
     path, out = Path(path).resolve(), Path(out).resolve()
     if memory < LEAST_MEMORY:
-        raise InputError(f"--memory: at least 1 GB is needed for each process")
+        raise InputError("--memory: at least 1 GB is needed for each process")
     if part_traces < 1:
         raise InputError("a part needs at least one trace")
     try:
@@ -168,6 +168,7 @@ def _line(value: Any) -> str:
 def _finish(parts: _Parts) -> BatchSummary:
     """Read what was written, list every refusal, and check that every trace is there once."""
     out, private = parts.out, parts.out / "private"
+    remove_leftovers(out)  # of workers that were lost
     strange = {path.name for path in (out / "share").iterdir()} - {f"part-{name}.parquet" for name in parts.names}
     if strange:
         raise InputError(

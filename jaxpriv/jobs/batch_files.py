@@ -18,7 +18,7 @@ from jaxpriv.jobs.plain_json import plain
 _OURS = {"share", "private", "summary.json"}
 
 
-def write_once(path: Path, write: Callable[[Path], None]) -> bool:
+def write_once(path: Path, write: Callable[[Path], object]) -> bool:
     """Write a file that appears whole under its name; False when there was one, which is then left as it is.
 
     Whoever comes first is kept, also when several processes write at the same time: a name never has two contents.
@@ -38,13 +38,13 @@ def write_once(path: Path, write: Callable[[Path], None]) -> bool:
     return True
 
 
-def write_anew(path: Path, write: Callable[[Path], None]) -> None:
+def write_anew(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file that appears whole under its name, in place of an earlier one."""
     os.replace(_written(path, write), path)
     _flush_folder(path.parent)
 
 
-def json_text(value: Any) -> Callable[[Path], None]:
+def json_text(value: Any) -> Callable[[Path], object]:
     """A writer of JSON."""
     text = json.dumps(plain(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     return lambda path: path.write_bytes(text.encode())
@@ -71,7 +71,9 @@ def prepare_folder(out: Path, about: dict[str, Any], seed: int | None) -> bytes:
         out.mkdir(exist_ok=True)
         private.mkdir(mode=0o700, exist_ok=True)
         write_once(private / "key", lambda path: path.write_text(secrets.token_hex(32)))
-        if not write_once(about_file, json_text(about)) and json.loads(about_file.read_text()) != plain(about):
+        if not any((out / "share").glob("part-*")):
+            write_anew(about_file, json_text(about))
+        elif not write_once(about_file, json_text(about)) and json.loads(about_file.read_text()) != plain(about):
             raise InputError(
                 f"{out} was begun with other options or another input (see {about_file}); pass the same ones to go on, "
                 "or choose another --out"
@@ -94,7 +96,7 @@ def remove_leftovers(out: Path) -> None:
                 left.unlink()
 
 
-def _written(path: Path, write: Callable[[Path], None]) -> Path:
+def _written(path: Path, write: Callable[[Path], object]) -> Path:
     handle, name = tempfile.mkstemp(prefix=".", suffix=".unfinished", dir=path.parent)
     os.close(handle)
     work = Path(name)
