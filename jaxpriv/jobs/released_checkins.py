@@ -17,7 +17,7 @@ def write_released(path: Path, latitude: np.ndarray, longitude: np.ndarray, appl
         writer.writerow(["latitude", "longitude"] if applied.times is None else ["time", "latitude", "longitude"])
         for k, (lat, lon) in enumerate(zip(latitude, longitude, strict=True)):
             position = [f"{lat:.7f}", f"{lon:.7f}"]
-            writer.writerow(position if applied.times is None else [applied.times[k], *position])
+            writer.writerow(position if applied.times is None else [_inert(applied.times[k]), *position])
 
 
 def write_applied(path: Path, applied: Checkins) -> None:
@@ -28,3 +28,8 @@ def write_applied(path: Path, applied: Checkins) -> None:
         writer.writerow(["row", "place", "metres_away"])
         for k, (place, away) in enumerate(zip(applied.positions, applied.away, strict=True)):
             writer.writerow([k + 2, int(place), f"{away:.3f}"])
+
+
+def _inert(text: str) -> str:
+    """The text of a cell that no spreadsheet takes for a formula; a minus sign begins a number here, never a formula."""
+    return "'" + text if text[:1] in ("=", "+", "@", "\t") else text
