@@ -31,5 +31,5 @@ def write_applied(path: Path, applied: Checkins) -> None:
 
 
 def _inert(text: str) -> str:
-    """The text of a cell that no spreadsheet takes for a formula; a minus sign begins a number here, never a formula."""
+    """The text of a cell that no spreadsheet takes for a formula; a minus sign only begins a number here."""
     return "'" + text if text[:1] in ("=", "+", "@", "\t") else text

@@ -15,6 +15,7 @@ from jaxpriv.report.rounding import given
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 480.0, 300.0, 62.0, 44.0
 _INDEPENDENT = "#0072b2"
+_APART = 22.0  # numbers of secrets that are nearer than this would cover each other
 
 
 def draw_profile(found: Exploration, shown: list[int], rows: np.ndarray, live: Live) -> str:
@@ -37,12 +38,16 @@ def draw_profile(found: Exploration, shown: list[int], rows: np.ndarray, live: L
             text(label, x, y + 16 + 15 * i, text_anchor="middle") for i, label in enumerate((clock, date)) if label
         ]
     drawn.append(text("UTC", frame.left + frame.width, frame.top + frame.height + 40, text_anchor="end"))
+    labelled = -math.inf
     for number in shown:
         secret = details.secrets[number]
         middle = np.clip((secret.first_us + secret.last_us) / 2, *frame.x)
         x = float(frame.to_page(np.array([middle]), np.array([0.0]))[0, 0])
         mark = f"M{x:.1f} {frame.top:.1f}v{frame.height:.1f}"
-        drawn += [element("path", d=mark, stroke=INK, stroke_dasharray="7 3 1.5 3"), badge(str(number + 1), x, 11)]
+        drawn.append(element("path", d=mark, stroke=INK, stroke_dasharray="7 3 1.5 3"))
+        if x - labelled >= _APART:
+            drawn.append(badge(str(number + 1), x, 11))
+            labelled = x
     levels = [float(frame.to_page(np.array([first]), np.array([math.log10(v) if v else low]))[0, 1]) for v in others]
     level = {"y1": levels, "y2": levels, "visibility": ["visible" if value else "hidden" for value in others]}
     dashes = {"stroke": _INDEPENDENT, "stroke_width": 1.8, "stroke_dasharray": "6 4"}

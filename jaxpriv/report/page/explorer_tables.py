@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from jaxpriv.report.page.exploration import Exploration, Rung
 from jaxpriv.report.page.live import Live
-from jaxpriv.report.page.svg import BELIEVED, TRUE, element
+from jaxpriv.report.page.svg import BELIEVED, TRUE
 from jaxpriv.report.page.words import paragraph, percent, text, wide
 from jaxpriv.report.plain import best_guess, bet, interval, with_unit
 from jaxpriv.report.rounding import given, significant
@@ -18,24 +18,25 @@ _BAR = 120.0
 def secrets_table(found: Exploration, shown: Sequence[int], live: Live) -> str:
     """Write for each of the secrets `shown` what is known before and after, with bars to scale."""
     rungs, details = found.rungs, found.rungs[0].details
-    widest = max(max(secret.before_m) for secret in details.secrets)
+    widest = max(max(secret.before_m) for rung in rungs for secret in rung.details.secrets)
     rows = []
     for number in shown:
         each = [rung.details.secrets[number] for rung in rungs]
         name = f"secret-{number + 1}"
-        before = interval(each[found.start].before_m, details.axes, details.unit)
+        # The prior that leaves least afterwards may be another one at another ε.
+        before = [interval(one.before_m, details.axes, details.unit) for one in each]
         after = [interval(one.after_m, details.axes, details.unit, lowest=True) for one in each]
         guesses = [f"{best_guess(one.epsilon, rung.report.order)} %" for one, rung in zip(each, rungs, strict=True)]
         lengths = [max(_BAR * min(one.after_m) / widest, 1.0) for one in each]
-        earlier = _BAR * min(each[found.start].before_m) / widest
+        earlier = [_BAR * min(one.before_m) / widest for one in each]
         bar = (
             f'<svg class="bar" viewBox="0 0 {_BAR:g} 20" aria-hidden="true">'
-            + element("rect", x=0, y=2, width=earlier, height=7, fill=TRUE)
+            + live.element("rect", f"{name}-before-bar", {"width": earlier}, x=0, y=2, height=7, fill=TRUE)
             + live.element("rect", f"{name}-bar", {"width": lengths}, x=0, y=11, height=7, fill=BELIEVED)
             + "</svg>"
         )
         cells = [
-            f'<td class="number">{text(before)}</td>',
+            live.text(f"{name}-before", before, "td", class_="number"),
             live.text(f"{name}-after", after, "td", class_="number"),
             f"<td>{bar}</td>",
             live.text(f"{name}-odds", [bet(one.odds_factor) for one in each], "td", class_="number"),
