@@ -184,6 +184,18 @@ def test_of_many_secrets_the_worst_are_followed(parse, page):
     assert "The 12 of 30 secrets" in parsed.by_id("secrets")[2]
 
 
+def test_what_was_known_before_is_that_of_each_epsilon(parse, found):
+    """The prior that leaves least afterwards may be another one at another ε, and so may what it knew before."""
+    last = found.rungs[-1]
+    secrets = tuple(dataclasses.replace(one, before_m=(700.0, 700.0)) for one in last.details.secrets)
+    changed = dataclasses.replace(last, details=dataclasses.replace(last.details, secrets=secrets))
+    parsed = parse(explorer_html(dataclasses.replace(found, rungs=(*found.rungs[:-1], changed))))
+    data = json.loads(parsed.by_id("explorer-data")[2])
+    assert [_number(text) for text in data["texts"]["secret-1-before"]] == [2500, 2500, 2500, 700]
+    bars = [float(width) for width in data["attributes"]["secret-1-before-bar"]["width"]]
+    assert bars[-1] / bars[0] == pytest.approx(700 / 2500, rel=1e-3)
+
+
 def test_a_series_has_its_own_unit_and_no_map(parse, page):
     report, details = page
     secrets = tuple(dataclasses.replace(one, before_m=(9.0,), after_m=(4.0,)) for one in details.secrets)
