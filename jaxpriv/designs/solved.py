@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -28,6 +28,7 @@ class Solved(NamedTuple):
     scale: float
 
 
+@runtime_checkable
 class Solver(Protocol):
     """One way to solve a `FloorProblem`. `method` and `reason` are for `Design.stats`."""
 
