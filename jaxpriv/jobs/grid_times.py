@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,6 +22,7 @@ from jaxpriv.jobs.designing import Noise
 from jaxpriv.jobs.noise import ReleasedPoints
 from jaxpriv.jobs.prior_choice import PriorChoice
 from jaxpriv.jobs.prior_sources import PriorSource
+from jaxpriv.mechanisms.grid_release import LARGEST_TAU
 from jaxpriv.precision import double_precision
 from jaxpriv.report.record import Report
 from jaxpriv.report.rounding import given, significant
@@ -29,6 +31,8 @@ from jaxpriv.traces.instants import format_instant
 
 MAX_ROWS = 5000
 _LARGEST = 2.0**53
+#: What is shared states this τ: the exact one counts the fixes.
+LARGEST_SHARED_TAU = 2 * float(LARGEST_TAU)
 
 
 @dataclass(frozen=True)
@@ -88,8 +92,10 @@ def draw_on_grid(
 ) -> OnGrid:
     """Draw the path on the grid from the released points of the fixes at `time_us` (n,); no position comes in.
 
-    The prior of each coordinate is the one of its set under which the certified loss is largest. Without `rng` the draw
-    is seeded from the operating system; it need not be secret.
+    The prior of each coordinate is one that its set alone determines (`drawing_prior`): which of them is worst, or any
+    other choice that looks at the noise, would depend on when the fixes were taken. For the same reason the points
+    state a τ that is no smaller than that of any release. Without `rng` the draw is seeded from the operating system;
+    it need not be secret.
     """
     rng = np.random.default_rng(secrets.randbits(128)) if rng is None else rng
     grid = request.times(int(time_us[0]), int(time_us[-1]))
@@ -98,7 +104,7 @@ def draw_on_grid(
     integers, spread = [], 0.0
     for i, (axis, members) in enumerate(zip((noise.east, noise.north), source.axes, strict=True)):
         mean, covariance = path_given_release(
-            members.choices[axis.worst],
+            drawing_prior(members.choices),
             np.asarray(axis.design.mechanism.covariance, dtype=np.float64),
             seconds,
             released.metres[:, i],
@@ -112,8 +118,14 @@ def draw_on_grid(
             raise InputError("--grid: the path on the grid does not fit in the output; pass another --origin")
         integers.append(tuple(int(value) for value in units))
         spread += float(np.trace(covariance)) / len(grid)
-    points = ReleasedPoints(integers[0], integers[1], released.exponent, released.tau)
+    tau = None if released.tau is None else LARGEST_SHARED_TAU
+    points = ReleasedPoints(integers[0], integers[1], released.exponent, tau)
     return OnGrid(grid, points, _sentences(request, grid, spread))
+
+
+def drawing_prior(choices: Sequence[PriorChoice]) -> PriorChoice:
+    """The member of a set whose length scale is in the middle, the upper one of two; the first of equal ones."""
+    return sorted(choices, key=lambda one: one.lengthscale_s)[len(choices) // 2]
 
 
 def grid_report(report: Report, drawn: OnGrid) -> Report:

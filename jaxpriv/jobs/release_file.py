@@ -26,8 +26,8 @@ PROJECTION = "azimuthal equidistant, WGS 84; metres = integer * 2^grid_exponent,
 TITLE, SIMULATED_TITLE = "jaxpriv", "SIMULATED - NOT PRIVATE"
 # The certified release at the times of the fixes, kept private where what is shared was drawn from it on a grid.
 OBSERVED = "observed.json"
-# A sign and eleven digits; 250 km in steps of a micrometre have twelve.
-_WIDTH = 12
+# A sign and the digits of 2^53, above which nothing is released.
+_WIDTH = 17
 _ENTRIES = {"simulated", "note", "projection", "origin", "grid_exponent", "tau", "times", "east", "north"}
 
 

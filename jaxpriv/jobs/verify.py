@@ -103,7 +103,8 @@ def _on_grid(shared: ReleaseFile, observed: ReleaseFile) -> Check:
     same = (
         shared.plane == observed.plane
         and shared.points.exponent == observed.points.exponent
-        and shared.points.tau == observed.points.tau
+        and (shared.points.tau is None) == (observed.points.tau is None)
+        and (shared.points.tau or 0.0) >= (observed.points.tau or 0.0)
     )
     regular = len(set(np.diff(np.array(shared.time_us)).tolist())) <= 1
     if same and regular:

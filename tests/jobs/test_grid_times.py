@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 from jaxpriv.errors import InputError
 from jaxpriv.jobs import grid_times, protect as protect_job
-from jaxpriv.jobs.grid_times import GridRequest, path_given_release
+from jaxpriv.jobs.grid_times import GridRequest, drawing_prior, path_given_release
 from jaxpriv.jobs.prior_choice import PriorChoice
 from jaxpriv.jobs.protect import protect, protect_file, share_texts
 from jaxpriv.jobs.requests import SecretRequest
@@ -15,6 +17,7 @@ from jaxpriv.jobs.target import Target
 from jaxpriv.jobs.verify import verify_folder
 from jaxpriv.traces.files import read_trace
 from jaxpriv.traces.instants import format_instant
+from jaxpriv.traces.projection import LocalPlane
 
 
 PRIOR = PriorChoice("matern32", 600.0, 300.0, 5.0)
@@ -132,6 +135,28 @@ def test_a_folder_on_a_grid_verifies_and_keeps_the_times_of_the_fixes_private(tr
         )
     failed = [check.name for check in verify_folder(tmp_path / "out").checks if check.passed is False]
     assert failed == ["regular times"]
+
+
+def test_the_number_of_fixes_is_not_in_what_is_shared(traces, tmp_path):
+    """Twice as many fixes in the same window: release.json states the same numbers, τ among them."""
+    seconds = np.arange(0, 860, 43)
+    dense = trace_file(tmp_path, "dense.csv", np.random.default_rng(3).normal(size=(len(seconds), 2)) * 300, seconds)
+    said, exact = [], []
+    for name, path in (("a", traces[0]), ("b", dense)):
+        done = protect_file(path, tmp_path / name, SECRET, TARGET, PRIOR, grid=GRID, origin=LocalPlane(0.0, 0.0))
+        shared = json.loads((tmp_path / name / "share" / "release.json").read_text())
+        said.append({key: value for key, value in shared.items() if key not in ("east", "north")})
+        exact.append(done.released.tau)
+        assert verify_folder(tmp_path / name).verified
+    assert exact[0] != exact[1]
+    assert said[0] == said[1] and said[0]["tau"] >= max(exact)
+
+
+def test_the_prior_that_draws_follows_from_the_set_alone():
+    scales = (300.0, 600.0, 150.0, 600.0)
+    members = [PriorChoice("matern32", scale, 300.0, float(i)) for i, scale in enumerate(scales)]
+    assert drawing_prior(members) == members[1]
+    assert drawing_prior(members[:1]) == members[0]
 
 
 def test_the_window_is_public_or_rounded_outward():

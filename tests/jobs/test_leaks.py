@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -57,14 +58,15 @@ def test_the_length_of_release_json_is_that_of_its_rows():
     plane = LocalPlane(48.0, 16.0)
     texts = [
         ReleaseFile((1, 2), ReleasedPoints(east, north, -3, 1e-18), plane).text()
-        for east, north in [((0, -1), (7, 8)), ((10**9, -(10**10)), (-99_999, 3)), ((-5, 5), (123, 10**8))]
+        for east, north in [((0, -1), (7, 8)), ((10**9, 1 - 2**53), (-99_999, 3)), ((-5, 5), (123, 2**53 - 1))]
     ]
     assert len({len(text) for text in texts}) == 1
     series = [
         SeriesFile(SeriesStyle(), 2, (1, 2), ReleasedValues(values, -4, 1e-18))
         for values in [(0, -1), (10**8, -(10**9)), (-5, 123_456)]
     ]
-    assert len({len(one.text()) for one in series}) == 1
+    fine = replace(series[0], values=ReleasedValues((1 - 2**53, 2**53 - 1), -4, 1e-18))
+    assert len({len(one.text()) for one in (*series, fine)}) == 1
     assert len({len(one.table(np.array([0, 0, 1]))) for one in series}) == 1
 
 
