@@ -72,9 +72,16 @@ def scale_down(value: float, unit: float) -> float:
 
 
 def norm_up(values: np.ndarray) -> float:
-    """Upper bound of the Frobenius norm of an array (any shape)."""
+    """Upper bound of the Frobenius norm of an array (any shape); nan where it holds one."""
     flat = np.ravel(values)
-    return float(np.sqrt(np.dot(flat, flat))) * (1 + (flat.size + 8) * UNIT_ROUNDOFF) + SMALLEST
+    top = float(np.max(np.abs(flat), initial=0.0))
+    if not 0 < top < math.inf:
+        return top + SMALLEST
+    # Scaled by a power of two, which is exact but for entries that vanish beside the largest: no square underflows.
+    exponent = math.frexp(top)[1]
+    flat = np.ldexp(flat, -exponent)
+    bound = float(np.sqrt(np.dot(flat, flat))) * (1 + (flat.size + 8) * UNIT_ROUNDOFF)
+    return float(np.ldexp(bound, exponent)) + SMALLEST
 
 
 def power_of_two(values: np.ndarray) -> np.ndarray:

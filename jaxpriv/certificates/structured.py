@@ -18,6 +18,7 @@ Columns are turned by a matrix T close to P^-1/2, so that errors are relative to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -74,7 +75,10 @@ def structured_loss_bounds(
     be verified, which is always so without a nugget and a floor.
     """
     require_arithmetic()
-    definite = fraction_down(Fraction(float(prior.nugget)) + Fraction(floor_variance))
+    nugget = float(prior.nugget)
+    if not (math.isfinite(nugget) and math.isfinite(floor_variance)):
+        return [UNKNOWN] * len(secrets)
+    definite = fraction_down(Fraction(nugget) + Fraction(floor_variance))
     if not definite > 0:
         return [UNKNOWN] * len(secrets)
     proposals = Proposals(prior, factor, floor_variance)
@@ -102,7 +106,7 @@ def own_variance(prior: Any, chosen: np.ndarray, cross: np.ndarray, cross_radius
 
 def _loss(problem: _Problem, proposals: Proposals, labels: np.ndarray | None) -> LossBound:
     own = problem.cross[problem.chosen]
-    if not safely_positive(np.diagonal(own)):
+    if not (safely_positive(np.diagonal(own)) and _finite(problem.cross, problem.cross_radius)):
         return UNKNOWN
     variance = own_variance(problem.prior, problem.chosen, problem.cross, problem.cross_radius)
     solution = proposals.solution(problem.chosen, problem.cross)
@@ -117,6 +121,10 @@ def _loss(problem: _Problem, proposals: Proposals, labels: np.ndarray | None) ->
         return bound
     other = loss_from_parts(variance, basis, *_posterior(problem, basis, turned), False, labels)
     return LossBound(min(bound.upper, other.upper), max(bound.lower, other.lower))
+
+
+def _finite(*parts: np.ndarray) -> bool:
+    return all(bool(np.all(np.isfinite(part))) for part in parts)
 
 
 def _basis(own: np.ndarray, quadratic: np.ndarray) -> np.ndarray:
@@ -199,6 +207,8 @@ def structured_trial(
     the trace.
     """
     cross, cross_radius = np.asarray(prior.columns(chosen)), np.asarray(prior.columns_error(chosen))
+    if not _finite(cross, cross_radius, columns):
+        return None
     variance = own_variance(prior, chosen, cross, cross_radius)
     moved = columns.copy()
     moved[chosen] -= w
@@ -207,7 +217,7 @@ def structured_trial(
         quadratic = inner(moved, image.values, image.entries, image.norms)
         reached = inner(cross, columns, None, None, cross_radius)
     parts = (quadratic.hi, quadratic.lo, quadratic.radius, reached.hi, reached.lo, reached.radius, b)
-    if not all(np.all(np.isfinite(part)) for part in parts):
+    if not _finite(*parts):
         return None
     curvature = Fraction(0)
     linear, length = Fraction(0), Fraction(0)

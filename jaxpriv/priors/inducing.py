@@ -16,7 +16,7 @@ from tinygp.kernels import Kernel
 from jaxpriv.errors import InputError
 from jaxpriv.linalg.banded import banded_gram, banded_product, smallest_eigenvalue_of_band
 from jaxpriv.precision import double_precision, host_array
-from jaxpriv.priors.kernel_values import kernel_values, rounding_of
+from jaxpriv.priors.kernel_values import kernel_values, require_ordinary_variance, rounding_of
 from jaxpriv.priors.structured import BoundedProduct, require_dense
 
 
@@ -66,6 +66,7 @@ class InducingPrior:
         self.variance = float(self._at(np.zeros(1))[0])
         if not (math.isfinite(self.variance) and self.variance > 0.0):
             raise InputError("the kernel has no positive, finite variance.")
+        require_ordinary_variance(self.variance)
         moved = kernel_values(kernel, np.array([3.0]), np.array([3.0, 4.0]))[0]
         if np.max(np.abs(moved - self._at(np.array([0.0, 1.0])))) > 1e-9 * self.variance:
             raise InputError("the kernel is not stationary: its value depends on the times, not their difference only.")

@@ -14,7 +14,7 @@ from tinygp.kernels import Kernel
 from jaxpriv.errors import InputError
 from jaxpriv.linalg.toeplitz import Toeplitz, embedding_length
 from jaxpriv.precision import double_precision
-from jaxpriv.priors.kernel_values import kernel_values, rounding_of
+from jaxpriv.priors.kernel_values import kernel_values, require_ordinary_variance, rounding_at
 from jaxpriv.priors.structured import BoundedProduct, require_dense
 
 
@@ -76,8 +76,8 @@ class GridPrior:
     def nugget(self) -> float:
         """A variance s² with Σ ⪰ s² I: noise_sd² less what the rounding of the kernel's values may have cost, or the
         smallest eigenvalue of the circulant embedding where that is better; at least 0."""
-        values = self.toeplitz.lags[: self.count]
-        lost = 2.0 * float(np.sum(rounding_of(values))) * (1.0 + 2.0**-20)
+        rounding = rounding_at(self.kernel, self.step * np.arange(self.count))
+        lost = 2.0 * float(np.sum(rounding)) * (1.0 + 2.0**-20)
         declared = self.noise_sd**2 * (1.0 - 2.0**-51) - lost
         return max(declared, self.toeplitz.smallest_eigenvalue, 0.0)
 
@@ -135,6 +135,7 @@ class GridPrior:
         moved = kernel_values(self.kernel, np.array([shift]), shift + lags)[0]
         if not np.all(np.isfinite(first)) or first[0] <= 0.0:
             raise InputError("the kernel has no positive, finite variance.")
+        require_ordinary_variance(float(first[0]))
         if np.max(np.abs(first - moved)) > 1e-9 * first[0]:
             raise InputError("the kernel is not stationary: its value depends on the times, not their difference only.")
 

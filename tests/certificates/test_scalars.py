@@ -19,6 +19,7 @@ from jaxpriv.certificates import (
     odds_bound,
     renyi_epsilon,
 )
+from jaxpriv.certificates.arithmetic import norm_up
 from jaxpriv.errors import InputError
 
 
@@ -154,3 +155,11 @@ def test_probabilities_must_lie_between_zero_and_one(delta: float) -> None:
     ):
         with pytest.raises(InputError, match="delta"):
             call()
+
+
+def test_norms_of_tiny_and_huge_entries_are_bounds():
+    for scale in (2.0**-600, 2.0**-300, 1.0, 2.0**500):
+        values = scale * np.array([3.0, -4.0, 12.0])
+        assert 13 * scale <= norm_up(values) <= 13 * scale * (1 + 1e-14) + 1e-290
+    assert norm_up(np.zeros(0)) <= 1e-290 and norm_up(np.array([1.0, np.inf])) == np.inf
+    assert np.isnan(norm_up(np.array([1.0, np.nan])))

@@ -41,7 +41,8 @@ def restricted(prior: Any, start: int, stop: int) -> Any:
 def window_covariance(prior: Any, start: int, stop: int) -> np.ndarray:
     """Σ[W, W] for the fixes `start` … `stop` − 1, nugget included, (w, w), exactly symmetric."""
     times = np.asarray(prior.times)[start:stop]
-    values = kernel_values(prior.kernel, times - times[0], times - times[0])
+    # The times as they are: a lag is then rounded once, however far the first fix is from the others.
+    values = kernel_values(prior.kernel, times, times)
     values = np.tril(values) + np.tril(values, -1).T
     values[np.diag_indices_from(values)] += float(prior.noise_sd) ** 2
     return values

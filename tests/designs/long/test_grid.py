@@ -73,3 +73,27 @@ def test_bad_input_is_refused():
             GridPrior(*arguments)
     with pytest.raises(InputError, match="within the trace"):
         GridPrior(kernels.rbf(3.0), 1.0, 10, 0.1).columns([10])
+
+
+@pytest.mark.parametrize(("period", "step"), [(1.0, 604_800.3), (3600.0, 86_400.37)])
+def test_a_period_below_the_step_does_not_hide_the_rounding(period, step):
+    """Far lags of a short period are rounded by more than neighbouring values show."""
+    prior = GridPrior(jp.kernels.periodic(period, 1.0), step, 400, 1e-3)
+    smallest = np.linalg.eigvalsh(prior.covariance)[0]
+    # The eigenvalues are those of a matrix of norm 400, to a few hundred units in the last place.
+    assert prior.nugget <= smallest + 1e-12
+    loss = jp.certify(prior, jp.Secret([5], radius=1e-5), jp.GaussianMechanism(np.zeros((400, 0)), 1e-5)).epsilon
+    assert loss == np.inf or smallest + 1e-10 > 0
+
+
+def test_variances_outside_the_range_of_squares_are_refused():
+    with pytest.raises(InputError, match="unit"):
+        GridPrior(jp.kernels.rbf(2.0, 1e-60), 1.0, 10, 1e-61)
+    prior = GridPrior(jp.kernels.rbf(2.0, 1e-49), 0.25, 1500, 2e-50)
+    other = GridPrior(jp.kernels.rbf(2.0, 1.0), 0.25, 1500, 0.2)
+    found, same = (
+        jp.certify(one, jp.Secret([120], radius=sd), jp.GaussianMechanism(np.zeros((1500, 0)), sd)).epsilon
+        for one, sd in ((prior, 1e-49), (other, 1.0))
+    )
+    # Only the unit differs; the sums are rounded in another order of magnitude.
+    assert found == pytest.approx(same, rel=1e-9)

@@ -269,3 +269,17 @@ def test_far_secrets_decouple_as_measured_elsewhere(spacing, published):
     # Measured once with irregular fixes at another density: the order of magnitude is what can agree.
     found = excess(spacing)
     assert published / 30.0 < found < 30.0 * published
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_a_first_fix_far_away_does_not_raise_the_lower_bound(seed):
+    """Lags are rounded once, not twice: no bound above the cost of a mechanism that meets both targets."""
+    times = np.sort(np.random.default_rng(seed).uniform(0, 4, 64))
+    times[0] = -1e11
+    prior = jp.QuasiseparablePrior(jp.kernels.matern12(1.0, 1.0), times, 0.1)
+    secrets = [jp.Secret((30,), radius=1.0), jp.Secret((31,), radius=1e-3)]
+    bound = jp.design(prior, secrets, epsilon=1.0, floor_sd=0.0, effort="high").lower_bound
+    # The second secret's radius is so small that noise for the first one hides it, too.
+    single = jp.certify(prior, secrets, jp.design(prior, secrets[0], epsilon=1.0, floor_sd=0.0).mechanism)
+    assert single.epsilon <= 1.0
+    assert bound <= single.cost
