@@ -43,7 +43,7 @@ class Attack:
             return float(abs(self.bias) <= half)
         return float(norm.cdf((half - self.bias) / self.spread) - norm.cdf((-half - self.bias) / self.spread))
 
-    def exceeded(self, distance: float, size: float, prior_variance: float) -> float:
+    def exceeded(self, distance: float, size: float) -> float:
         """Probability that the log-odds of the true place against one `distance` away move by more than `size`.
 
         The likelihood of the secret is normal with precision `gain` around a value that the posterior mean and the

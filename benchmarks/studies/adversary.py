@@ -142,7 +142,7 @@ def held_out(source: Path, people: int, say: Callable[[str], None]) -> list[str]
             promises.append(promised)
             # Order 2 and a radius of one deviation: ε is the precision gain in the window's unit.
             ratios.append(attack.gain / reported)
-            odds.setdefault(name, []).append(attack.exceeded(1.0, _log_odds(reported), 1.0))
+            odds.setdefault(name, []).append(attack.exceeded(1.0, _log_odds(reported)))
     lines = [
         "| noise | promised interval | left: mean [worst decile] | error, median | 68 % / 95 % interval holds | "
         "true loss / reported: median, 90 %, largest | at most 1, 1.5 | odds beyond the bound, of 1 % | windows |",

@@ -28,7 +28,6 @@ from jaxpriv.certificates.arithmetic import SMALLEST, UNIT_ROUNDOFF, gamma, requ
 from jaxpriv.errors import CertificateError
 
 
-ORDERS = (0, 1, 2)  # p of Matérn-(p + 1/2)
 _FAR = 700.0  # scaled distance beyond which e^-x, times any power that occurs, is below 1e-290
 _EXPONENTIAL = 8  # units of roundoff granted to numpy.exp (4 units in the last place), checked by `_require_exp`
 _DISTANCE = 5  # rounding of x: the gap, sqrt(2p+1), two operations, and second-order terms

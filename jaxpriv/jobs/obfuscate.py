@@ -135,7 +135,7 @@ def obfuscate(
     progress("Auditing")
     channel, outputs = design.channel, np.asarray(design.prior.locations)
     table = IntegerTable.from_channel(channel)
-    checked = _audited(design, table, prior, method, epsilon, min_error_m, radius_m)
+    checked = _audited(design, table, prior, epsilon, min_error_m, radius_m)
     promise = design.promise if isinstance(design, Obfuscation) else _limit_words(epsilon, min_error_m, radius_m)
     released = None
     if applied is not None:
@@ -208,7 +208,6 @@ def _audited(
     design: Obfuscation | ChannelDesign,
     table: IntegerTable,
     prior: DiscretePrior,
-    method: str,
     epsilon: float,
     min_error_m: float,
     radius_m: float | None,

@@ -164,7 +164,7 @@ def _each(report: Report) -> list[str]:
     if len(numbers) < 2:
         return []
     if len(numbers) <= _LISTED:
-        return [_numbers_of(one, report) for one in numbers]
+        return [_numbers_of(one) for one in numbers]
     values = [one.epsilon for one in numbers]
     left = [min(one.posterior_halfwidth_m) for one in numbers]
     worst = sorted(numbers, key=lambda one: -one.epsilon)[:_WORST]
@@ -172,12 +172,12 @@ def _each(report: Report) -> list[str]:
         f"ε between {significant(min(values), 3, 'up')} and {significant(max(values), 3, 'up')}; left after the "
         f"release between ±{significant(min(left), 3, 'down')} m and ±{significant(max(left), 3, 'down')} m in the "
         f"better known coordinate. The {_WORST} with the largest ε:",
-        *(_numbers_of(one, report) for one in worst),
+        *(_numbers_of(one) for one in worst),
         "All of them are in report.json and report.html.",
     ]
 
 
-def _numbers_of(one: SecretNumbers, report: Report) -> str:
+def _numbers_of(one: SecretNumbers) -> str:
     left = " and ".join(f"±{significant(value, 3, 'down')} m" for value in one.posterior_halfwidth_m)
     label = one.label[0].upper() + one.label[1:]
     return (

@@ -37,7 +37,8 @@ def read_series(path: Path, column: str, options: ReadOptions | None = None, *, 
     one name fewer than the rows have cells: then the first cell is a row's name. Raises `InputError`: what is wrong, in
     which row, what to do; never a time or value of the file.
     """
-    return clean_series(raw_series(path, column, options or ReadOptions()), strict=strict)
+    options = options or ReadOptions()
+    return clean_series(raw_series(path, column, options), strict=strict or options.strict)
 
 
 def raw_series(path: Path, column: str, options: ReadOptions) -> RawSeries:

@@ -306,3 +306,15 @@ def test_real_tables_are_read_by_the_names_in_their_headers():
     assert occupancy.n_points == 2665 and occupancy.cleaning.row_names == 2665 and occupancy.values[0] == 23.7
     weather = inspect_series(folder / "temperature" / "nab_ambient_temperature_system_failure.csv", "value")
     assert weather.times == 7267 and weather.problem is not None and "5000" in weather.problem
+
+
+def test_strict_is_heeded_by_inspect_and_by_reading(tmp_path):
+    path = tmp_path / "backwards.csv"
+    path.write_text("time,temp\n" + "".join(f"2024-05-01T{hour:02d}:00:00Z,{hour}.5\n" for hour in (3, 1, 2, 4)))
+    assert inspect_series(path, "temp").problem is None
+    strict = ReadOptions(strict=True)
+    problem = inspect_series(path, "temp", strict).problem
+    assert problem is not None
+    with pytest.raises(InputError) as refused:
+        read_series(path, "temp", strict)
+    assert str(refused.value) == problem

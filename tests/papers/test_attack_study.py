@@ -55,7 +55,7 @@ def test_odds_are_those_of_simulated_releases(case):
             for place in (centred[9], centred[9] + side * sd)
         ]
         shares.append(np.mean(np.abs(logs[0] - logs[1]) > 1.5))
-    assert found.exceeded(1.0, 1.5, 1.0) == pytest.approx(max(shares), abs=4 * math.sqrt(0.25 / draws))
+    assert found.exceeded(1.0, 1.5) == pytest.approx(max(shares), abs=4 * math.sqrt(0.25 / draws))
 
 
 def test_coverage_is_nominal_where_the_prior_is_right():

@@ -1,4 +1,4 @@
-"""The tests of this folder import its helper modules by name, whatever way pytest imports the tests themselves."""
+"""The tests of this folder import its own modules by name, whatever way pytest imports the tests themselves."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from jaxpriv.fitting.checks import MIN_POINTS
 from jaxpriv.report.rounding import significant
 from jaxpriv.traces.contents import ReadOptions, shown_name
 from jaxpriv.traces.instants import format_instant
-from jaxpriv.traces.series import MAX_POINTS, SeriesCleaning, clean_series
+from jaxpriv.traces.series import SeriesCleaning, clean_series
 from jaxpriv.traces.series_format import raw_series
 
 
@@ -64,11 +64,12 @@ class SeriesInspection:
 
 def inspect_series(path: Path, column: str, options: ReadOptions | None = None) -> SeriesInspection:
     """Read a column of a table and say what it holds. Raises `InputError` for what cannot be read at all."""
-    raw = raw_series(path, column, options or ReadOptions())
+    options = options or ReadOptions()
+    raw = raw_series(path, column, options)
     series = clean_series(raw, max_points=len(raw.time_us) + 1)
     problem = None
     try:
-        clean_series(raw)
+        clean_series(raw, strict=options.strict)
     except InputError as found:
         problem = str(found)
     steps = np.diff(series.seconds)
@@ -84,5 +85,5 @@ def inspect_series(path: Path, column: str, options: ReadOptions | None = None) 
         raw.decimals,
         bool(np.ptp(series.rows) == 0),
         series.cleaning,
-        problem if series.n_points > MAX_POINTS else None,
+        problem,
     )

@@ -24,7 +24,7 @@ def test_the_design_is_the_dense_one(kernel, indices):
     found = jp.design(prior, secret, epsilon=1.0)
     dense = jp.design(jp.GaussianPrior(prior.covariance), secret, epsilon=1.0)
     assert found.epsilon <= 1.0
-    # The bar is 1e-8; the two solvers are shaded by 1e-9 and more where a certificate asks for it.
+    # Both are shaded by 1e-9, and by more where a certificate asks for it.
     np.testing.assert_allclose(found.cost, dense.cost, rtol=1e-8)
     difference = np.asarray(found.mechanism.covariance) - np.asarray(dense.mechanism.covariance)
     assert np.max(np.abs(difference)) <= 1e-8 * np.max(np.abs(dense.mechanism.covariance))
@@ -51,6 +51,21 @@ def test_draws_have_the_covariance():
         draws = np.stack([np.asarray(prior.sample(jax.random.key(i))) for i in range(2000)])
         # Entries of a sample covariance of 2,000 draws have a standard deviation of at most 1.1 sqrt(2/2000) = 0.035.
         assert np.max(np.abs(draws.T @ draws / 2000 - prior.covariance)) < 5 * 0.035
+
+
+@pytest.mark.parametrize(
+    ("kernel", "formula"),
+    [
+        (kernels.rbf(3.0, 2.0), lambda d: 4 * np.exp(-(d**2) / 18)),
+        (kernels.matern32(3.0, 2.0), lambda d: 4 * (1 + np.sqrt(3) * d / 3) * np.exp(-np.sqrt(3) * d / 3)),
+        (kernels.periodic(1.7, 0.8, 2.0), lambda d: 4 * np.exp(-2 * np.sin(np.pi * d / 1.7) ** 2 / 0.64)),
+    ],
+)
+def test_the_matrix_is_that_of_the_kernel(kernel, formula):
+    d = 0.1 * np.abs(np.subtract.outer(np.arange(50), np.arange(50)))
+    expected = formula(d) + 0.01 * np.eye(50)
+    # A few units in the last place of exp and of its argument.
+    np.testing.assert_allclose(GridPrior(kernel, 0.1, 50, 0.1).covariance, expected, rtol=1e-13)
 
 
 def test_regular_times_are_recognised():
