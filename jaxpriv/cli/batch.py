@@ -171,3 +171,7 @@ def _say_done(done: BatchSummary, out: Path, *, json: bool, quiet: bool) -> None
     for reason, count in done.reasons.items():
         typer.echo(f"  {count} refused: {reason}")
     typer.echo(f"Written: {out}/share (to share) and {out}/private (to keep).")
+    if done.done and not done.simulated:
+        from jaxpriv.jobs.batch import ANOTHER_RELEASE
+
+        say(ANOTHER_RELEASE)

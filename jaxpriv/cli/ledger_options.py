@@ -14,6 +14,7 @@ from jaxpriv.errors import InputError
 if TYPE_CHECKING:
     from jaxpriv.jobs.ledger.answer import Answered
     from jaxpriv.jobs.ledger.protect import LedgerRequest
+    from jaxpriv.report.record import Report
 
 _LEDGER = "The ledger: all releases about a person together"
 
@@ -38,7 +39,8 @@ LimitOption = Annotated[
     float | None,
     typer.Option(
         metavar="NATS",
-        help="Refuse a release when the epsilon of all together would exceed this; a new ledger keeps it for good.",
+        help="Refuse a release when the epsilon of all together would exceed this; a new ledger keeps the one of its "
+        "first release for good.",
         rich_help_panel=_LEDGER,
     ),
 ]
@@ -61,10 +63,21 @@ def ledger_request(
     return LedgerRequest(ledger, person, limit)
 
 
+def say_together(report: Report, *, quiet: bool) -> None:
+    """Warn of a release that tells far more together with the earlier ones."""
+    from jaxpriv.report.together import together_warning
+
+    warning = together_warning(report.ledger)
+    if warning is not None and not quiet:
+        say(f"Warning: {warning}")
+
+
 def say_answered(done: Answered, out: Path, *, json: bool, quiet: bool) -> None:
     """Say that an earlier release was written again, and its report."""
     if not quiet:
         say(f"Release number {done.record.number} again; nothing new is published, and nothing is spent.")
+        for warning in done.warnings:
+            say(f"Warning: {warning}")
         say(f"Written: {out}/share (to share) and {out}/private (to keep). To check: jaxpriv verify {out}")
     if json:
         typer.echo(done.json)

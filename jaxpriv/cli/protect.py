@@ -9,7 +9,14 @@ import typer
 
 from jaxpriv.cli.columns import parse_columns
 from jaxpriv.cli.console import progress, reporting_errors, say
-from jaxpriv.cli.ledger_options import LedgerOption, LimitOption, PersonOption, ledger_request, say_answered
+from jaxpriv.cli.ledger_options import (
+    LedgerOption,
+    LimitOption,
+    PersonOption,
+    ledger_request,
+    say_answered,
+    say_together,
+)
 from jaxpriv.cli.prior_options import (
     KernelOption,
     LengthscaleOption,
@@ -222,6 +229,7 @@ def protect(
             if isinstance(done, Answered):
                 say_answered(done, out, json=json, quiet=quiet)
             else:
+                say_together(done.report, quiet=quiet)
                 _say_done(done, out, json=json, quiet=quiet)
             return
         from jaxpriv.jobs.protect import protect_file

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,9 @@ from typing import Any
 from jaxpriv.designs.batch.buckets import bucket_of
 from jaxpriv.errors import InputError
 from jaxpriv.jobs.batch_designs import TOGETHER, check_target
-from jaxpriv.jobs.batch_files import json_text, prepare_folder, remove_leftovers, write_anew
+from jaxpriv.jobs.batch_files import json_text, keep_description, open_folder, remove_leftovers, write_anew
 from jaxpriv.jobs.batch_input import InputTrace, input_files, input_traces
+from jaxpriv.jobs.batch_once import Repeats, Standing, content_digests, key_digest, refuse_output_in_input
 from jaxpriv.jobs.batch_part import BatchRequest, Part, read_record, run_part
 from jaxpriv.jobs.plain_json import plain
 from jaxpriv.traces.contents import ReadOptions
@@ -22,6 +25,10 @@ from jaxpriv.traces.contents import ReadOptions
 
 PART_TRACES = TOGETHER // 2  # both coordinates of them are designed at once
 LEAST_MEMORY = 1_000_000_000
+ANOTHER_RELEASE = (
+    "A second run into another folder is another release of every trace: the noise of the two averages out, and what "
+    "they tell adds up. No run notices it, because no record of releases is kept for a batch."
+)
 _RESIDENT = 640 * 2**20  # the interpreter, its libraries and the compiled programs
 
 
@@ -29,12 +36,14 @@ _RESIDENT = 640 * 2**20  # the interpreter, its libraries and the compiled progr
 class BatchSummary:
     """Counts of a batch: `traces` = `done` + `refused`. `reasons` counts refusals by reason, without their numbers.
 
-    `parts` were written or found, `found` of them by an earlier run. ε is in nats, the largest of all traces.
+    `repeated` of the refused have the instants and positions of an earlier trace of the input. `parts` were written or
+    found, `found` of them by an earlier run. ε is in nats, the largest of all traces.
     """
 
     traces: int
     done: int
     refused: int
+    repeated: int
     reasons: dict[str, int]
     parts: int
     found: int
@@ -44,8 +53,9 @@ class BatchSummary:
 
     def record(self) -> dict[str, Any]:
         """As summary.json says it, which depends on the data set and the options only."""
-        names = ("traces", "done", "refused", "reasons", "parts", "epsilon", "estimate", "simulated")
-        return {name: getattr(self, name) for name in names}
+        names = ("traces", "done", "refused", "repeated", "reasons", "parts", "epsilon", "estimate", "simulated")
+        note = {} if self.simulated else {"note": ANOTHER_RELEASE}
+        return {name: getattr(self, name) for name in names} | note
 
 
 def run_batch(
@@ -68,6 +78,9 @@ def run_batch(
     workers must see `out` under the same path. `part_traces` is how many traces of about one length make a part: a
     simulation's positions do not depend on it.
 
+    A folder goes on with the same content of the input, options, `part_traces`, key and release of jaxpriv only, which
+    is checked before any part is designed. Of identical traces (the same instants and positions) the first is released.
+
     Raises `InputError` for input, options and folders that cannot be used, `InfeasibleError` for a budget below the
     noise floor.
     """
@@ -82,11 +95,25 @@ def run_batch(
         raise InputError("the batch command needs pyarrow: pip install 'jaxpriv[tables]'") from None
     reading = reading or ReadOptions()
     check_target(request.target)
-    about = _about(path, request, reading)
-    key = prepare_folder(out, about, request.seed)
-    remove_leftovers(out)
-    parts = _Parts(path, out, request, reading, json.dumps(plain(about), sort_keys=True).encode(), key, memory)
-    parts.size = part_traces
+    refuse_output_in_input(path, out)
+    try:
+        input_files(path)
+        options = _options(request, reading)
+        key = open_folder(out)
+        remove_leftovers(out)
+        progress("Comparing the input with the folder")
+        about = options | {
+            "jaxpriv": importlib.metadata.version("jaxpriv"),
+            "part_traces": part_traces,
+            "key": key_digest(key),
+            "input": content_digests(path, key),
+        }
+    except OSError as problem:
+        raise InputError(f"cannot read {problem.filename}: {problem.strerror or 'unknown reason'}") from None
+    keep_description(out, about)
+    named = json.dumps(plain(options), sort_keys=True).encode()
+    naming = key if request.seed is None else request.seed.to_bytes(32, "big")
+    parts = _Parts(path, out, request, reading, named, naming, memory, Standing.of(out), part_traces)
     if scheduler is None and workers == 1:
         for part in parts:
             run_part(part)
@@ -99,14 +126,9 @@ def run_batch(
     return _finish(parts)
 
 
-def _about(path: Path, request: BatchRequest, reading: ReadOptions) -> dict[str, Any]:
-    try:
-        files = [[file.name, file.stat().st_size] for file in input_files(path)]
-        described = request.describe()
-    except OSError as problem:
-        raise InputError(f"cannot read {problem.filename}: {problem.strerror or 'unknown reason'}") from None
+def _options(request: BatchRequest, reading: ReadOptions) -> dict[str, Any]:
     read = {"columns": vars(reading.columns), "duplicates": reading.duplicates, "strict": reading.strict}
-    return {**described, "reading": read, "input": files}
+    return {**request.describe(), "reading": read}
 
 
 @dataclass
@@ -120,24 +142,30 @@ class _Parts:
     about: bytes
     key: bytes
     memory: float
-    size: int = PART_TRACES
+    standing: Standing
+    size: int
     traces: int = 0
+    repeated: int = 0
     found: int = 0
     names: list[str] = field(default_factory=list, repr=False)
 
     def __iter__(self) -> Iterator[Part]:
-        """The parts that are still to be run. Traces without positions are listed in `private/unread.jsonl`."""
+        """The parts that are still to be run. What is in none of them is listed in `private/unread.jsonl`."""
         waiting: dict[int, list[InputTrace]] = {}
 
         def write(path: Path) -> None:
             path.touch()
 
         write_anew(self.unread, write)
-        with self.unread.open("a", encoding="utf-8") as unread:
+        with self.unread.open("a", encoding="utf-8") as unread, closing(Repeats(self.key)) as repeats:
             for one in input_traces(self.path, self.reading):
                 self.traces += 1
-                if one.trace is None:
-                    unread.write(_line({"trace": one.number, "keys": one.keys, "reason": one.reason}))
+                reason = one.reason
+                if one.trace is not None and (same := repeats.earlier(one.number, one.trace)) is not None:
+                    self.repeated += 1
+                    reason = f"same as trace {same}, and its noise would average out with that one's"
+                if one.trace is None or reason:
+                    unread.write(_line({"trace": one.number, "keys": one.keys, "reason": reason}))
                     continue
                 bucket = bucket_of(one.trace.n_points)
                 waiting.setdefault(bucket, []).append(one)
@@ -158,6 +186,7 @@ class _Parts:
         if part.done:
             self.found += 1
         else:
+            self.standing.refuse_again(one.number for one in traces)
             yield part
 
 
@@ -204,6 +233,7 @@ def _finish(parts: _Parts) -> BatchSummary:
         parts.traces,
         done,
         count,
+        parts.repeated,
         dict(sorted(reasons.items())),
         len(parts.names),
         parts.found,

@@ -15,6 +15,7 @@ from jaxpriv.errors import InputError
 from jaxpriv.jobs.plain_json import plain
 
 
+KEY_BYTES = 32
 _OURS = {"share", "private", "summary.json"}
 
 
@@ -50,42 +51,70 @@ def json_text(value: Any) -> Callable[[Path], object]:
     return lambda path: path.write_bytes(text.encode())
 
 
-def prepare_folder(out: Path, about: dict[str, Any], seed: int | None) -> bytes:
-    """Make the folder of a batch, or go on with it, and give the key of the names of its parts.
+def open_folder(out: Path) -> bytes:
+    """Make the folder of a batch, or open one, and give its key.
 
-    The key is random and stays in `private`, because names made from the positions alone would let anybody check a
-    guess of them; a simulation's key is made from its seed. Raises `InputError` for a folder that holds another batch,
-    or anything else.
+    The key is random and stays in `private`: names and digests made without it would let anybody check a guess of the
+    positions. Raises `InputError` for a folder that holds anything else, and for one that lost the key of its parts.
     """
     if not out.parent.is_dir():
         raise InputError(f"the folder that should hold {out} does not exist; create it first")
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise InputError(f"{out} exists already and is no folder; choose another --out")
-    private, about_file = out / "private", out / "private" / "batch.json"
+    private = out / "private"
     if out.exists() and any(out.iterdir()):
         if not {one.name for one in out.iterdir()} <= _OURS or not private.is_dir():
             raise InputError(f"{out} holds something that jaxpriv did not write; choose another --out")
-        if any((out / "share").glob("*")) and not about_file.exists():
+        if any((out / "share").glob("*")) and not (private / "batch.json").exists():
             raise InputError(f"{out} holds no batch that could go on; choose another --out")
+    if _has_parts(out) and not (private / "key").exists():
+        raise InputError(
+            f"{private / 'key'} is missing, and without it the parts that {out} holds would be released again; restore "
+            "it"
+        )
     try:
         out.mkdir(exist_ok=True)
         private.mkdir(mode=0o700, exist_ok=True)
-        write_once(private / "key", lambda path: path.write_text(secrets.token_hex(32)))
-        if not any((out / "share").glob("part-*")):
-            write_anew(about_file, json_text(about))
-        elif not write_once(about_file, json_text(about)) and json.loads(about_file.read_text()) != plain(about):
-            raise InputError(
-                f"{out} was begun with other options or another input (see {about_file}); pass the same ones to go on, "
-                "or choose another --out"
-            )
+        write_once(private / "key", lambda path: path.write_text(secrets.token_hex(KEY_BYTES)))
         (out / "share").mkdir(exist_ok=True)
         (private / "parts").mkdir(mode=0o700, exist_ok=True)
         key = bytes.fromhex((private / "key").read_text())
     except (OSError, ValueError) as problem:
-        if isinstance(problem, InputError):
-            raise
-        raise InputError(f"cannot use {out}: {getattr(problem, 'strerror', None) or 'it is damaged'}") from None
-    return key if seed is None else seed.to_bytes(32, "big", signed=False)
+        raise _unusable(out, problem) from None
+    if len(key) != KEY_BYTES:
+        raise InputError(f"{private / 'key'} is not a key of {KEY_BYTES} bytes; restore it")
+    return key
+
+
+def keep_description(out: Path, about: dict[str, Any]) -> None:
+    """Write `private/batch.json`, or check that the batch which the folder holds is this one.
+
+    A folder without any part may begin another batch. Raises `InputError` for other options, another input, another
+    key or another release of jaxpriv.
+    """
+    file, now = out / "private" / "batch.json", plain(about)
+    try:
+        if not _has_parts(out):
+            write_anew(file, json_text(about))
+            return
+        before = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(before, dict):
+            raise ValueError
+    except (OSError, ValueError) as problem:
+        raise _unusable(out, problem) from None
+    if other := sorted(name for name in {*before, *now} if before.get(name) != now.get(name)):
+        raise InputError(
+            f"{out} was begun with other options or another input: {', '.join(map(repr, other))} differ from {file}; "
+            "pass the same ones to go on. Another --out is another release of every trace"
+        )
+
+
+def _has_parts(out: Path) -> bool:
+    return any((out / "share").glob("part-*"))
+
+
+def _unusable(out: Path, problem: Exception) -> InputError:
+    return InputError(f"cannot use {out}: {getattr(problem, 'strerror', None) or 'it is damaged'}")
 
 
 def remove_leftovers(out: Path) -> None:

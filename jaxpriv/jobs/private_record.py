@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from jaxpriv.errors import InputError
 from jaxpriv.jobs.stored import check_names, read_object, whole
@@ -50,6 +51,12 @@ class Entry:
         runs = base64.b64encode(b"".join(sorted(self.runs))).decode("ascii")
         entries = {"content": self.content, "number": self.number, "recorded": self.recorded, "folder": self.folder}
         return json.dumps({"format": FORMAT, "format_version": VERSION} | entries | {"runs": runs}) + "\n"
+
+    @classmethod
+    def from_text(cls, text: str) -> Entry:
+        """Read what `text` wrote. Raises `InputError` for another text."""
+        content = json.loads(text)
+        return _entry({name: one for name, one in content.items() if not name.startswith("format")}, "record.json")
 
 
 @dataclass(frozen=True)
@@ -117,14 +124,30 @@ class PrivateRecord:
         """Where a record is kept."""
         return self.folder / f"{entry.content[:32]}.{entry.number}.json"
 
+    def holds(self, entry: Entry) -> bool:
+        """Whether this very record is kept here."""
+        try:
+            return self.path_of(entry).read_text(encoding="ascii") == entry.text()
+        except (OSError, ValueError):
+            return False
+
+    def keep_if_free(self, entry: Entry) -> bool:
+        """Write a record; False when its number is taken. Raises `InputError` when it cannot be written."""
+        try:
+            _create(self.path_of(entry), entry.text().encode("ascii"))
+        except FileExistsError:
+            return False
+        except OSError as problem:
+            raise InputError(
+                f"cannot keep the record of releases in {self.folder}: {problem.strerror or 'unknown reason'}"
+            ) from None
+        return True
+
     def keep(self, entry: Entry) -> Path:
         """Write a record and return its path; raises `InputError` when another run recorded that release first."""
-        path = self.path_of(entry)
-        try:
-            _create(path, entry.text().encode("ascii"))
-        except FileExistsError:
-            raise InputError("the same content was released by another run at the same time; see --again") from None
-        return path
+        if not self.keep_if_free(entry):
+            raise InputError("the same content was released by another run at the same time; see --again")
+        return self.path_of(entry)
 
     def _digest(self, purpose: bytes, content: bytes) -> bytes:
         return hmac.new(self.key, purpose + b"\0" + content, hashlib.sha256).digest()
@@ -143,18 +166,21 @@ def state_folder() -> Path:
 
 def read_entry(path: Path) -> Entry:
     """Read one record; raises `InputError` for a file that is none."""
-    content = read_object(path, FORMAT, VERSION)
-    check_names(content, _ENTRIES, path.name)
+    return _entry(read_object(path, FORMAT, VERSION), path.name)
+
+
+def _entry(content: dict[str, Any], where: str) -> Entry:
+    check_names(content, _ENTRIES, where)
     texts = [content[name] for name in ("content", "recorded", "folder", "runs")]
     if not all(isinstance(text, str) for text in texts):
-        raise InputError(f"{path.name}: not a record as jaxpriv writes them")
+        raise InputError(f"{where}: not a record as jaxpriv writes them")
     try:
         runs = base64.b64decode(content["runs"], validate=True)
     except ValueError:
-        raise InputError(f"{path.name}: not a record as jaxpriv writes them") from None
+        raise InputError(f"{where}: not a record as jaxpriv writes them") from None
     return Entry(
         content["content"],
-        whole(content["number"], f"{path.name}: number"),
+        whole(content["number"], f"{where}: number"),
         content["recorded"],
         content["folder"],
         frozenset(runs[i : i + _RUN_BYTES] for i in range(0, len(runs), _RUN_BYTES)),

@@ -49,31 +49,41 @@ def interval(halfwidths: Sequence[float], names: Sequence[str], unit: str, *, lo
 
 
 def place_sentence(
-    before: Sequence[float], after: Sequence[float], names: Sequence[str] = ("east", "north"), unit: str = "m"
+    before: Sequence[float],
+    after: Sequence[float],
+    names: Sequence[str] = ("east", "north"),
+    unit: str = "m",
+    releases: int = 1,
 ) -> str:
     """Say how well somebody knows a place before and after the release, from half-widths of 68 % intervals.
 
-    `before` and `after` have one value for each axis; those after are rounded down.
+    `before` and `after` have one value for each axis; those after are rounded down. `releases` is how many of them
+    somebody has seen after which this is left.
     """
+    first, then = ("the release", "it") if releases == 1 else ("any release", f"all {releases} releases on record")
     if len(names) == 1:
         know, share = "know the value", "68 %"
     else:
         know, share = "place you", "68 % in each direction"
     return (
-        f"Before the release, someone who knows your habits could {know} to within {interval(before, names, unit)}; "
-        f"after it, to no better than {interval(after, names, unit, lowest=True)} ({share})."
+        f"Before {first}, someone who knows your habits could {know} to within {interval(before, names, unit)}; "
+        f"after {then}, to no better than {interval(after, names, unit, lowest=True)} ({share})."
     )
 
 
-def bet_sentence(distance: float, factor: float | None, delta: float, unit: str = "m") -> str:
-    """Say what somebody who found two places equally likely would bet after the release; the factor is rounded up."""
+def bet_sentence(distance: float, factor: float | None, delta: float, unit: str = "m", releases: int = 1) -> str:
+    """Say what somebody who found two places equally likely would bet after the release; the factor is rounded up.
+
+    `releases` is how many of them somebody has seen whose odds these are.
+    """
+    seen = "the release" if releases == 1 else f"all {releases} releases on record"
+    settle = "the release may" if releases == 1 else f"all {releases} releases on record together may"
     what = "places" if unit == "m" else "values"
     suspected = f"If they suspected two {what} {with_unit(given(distance), unit)} apart equally, "
     if bet(factor) == "no useful limit":
-        return f"{suspected}the release may as good as settle which one it was: there is no useful limit on their odds."
+        return f"{suspected}{settle} as good as settle which one it was: there is no useful limit on their odds."
     return (
-        f"{suspected}after seeing the release they would bet at most {bet(factor)} on either, "
-        f"except in {in_cases(delta)}."
+        f"{suspected}after seeing {seen} they would bet at most {bet(factor)} on either, except in {in_cases(delta)}."
     )
 
 

@@ -113,12 +113,17 @@ class ReleasesRecord:
 
 @dataclass(frozen=True)
 class TogetherRecord:
-    """A secret in a ledger: the last release that named it, and its ε by that alone and by all together, in nats."""
+    """A secret in a ledger: the last release that named it, and its ε by that alone and by all together, in nats.
+
+    `odds_factor` is what ε by all together means for odds at the report's order and δ, for secrets of the report's own
+    release; None for others, and beyond 1e300.
+    """
 
     label: str
     release: int
     alone: float
     together: float
+    odds_factor: float | None = None
 
 
 @dataclass(frozen=True)

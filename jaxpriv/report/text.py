@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import textwrap
 
-from jaxpriv.report.plain import bet_sentence, odds_factor, place_sentence
-from jaxpriv.report.record import LedgerRecord, PriorRecord, Report, SecretNumbers, SecretRecord
+from jaxpriv.report.plain import odds_factor
+from jaxpriv.report.record import PriorRecord, Report, SecretNumbers, SecretRecord
 from jaxpriv.report.rounding import given, significant
-from jaxpriv.report.together import together_lines
+from jaxpriv.report.together import alone_words, plain_lines, together_lines, together_warning
 
 
 _WIDTH = 92
@@ -21,28 +21,29 @@ SIMULATED = (
 
 def report_text(report: Report) -> str:
     """Write the report: the prior, the promise, its price, the numbers, and what is not promised."""
-    blocks = [_wrap(prior_sentence(report))]
+    warning = together_warning(report.ledger)
+    together = (
+        "" if report.ledger is None else _section("Together with the earlier releases", together_lines(report.ledger))
+    )
+    again = report.ledger is not None and report.ledger.again
+    blocks = [together if again else "", _wrap(prior_sentence(report))]
     if report.simulated:
         blocks.append(_wrap(SIMULATED))
     blocks += [
+        "" if warning is None else _wrap(f"WARNING: {warning}"),
         _section("What is protected", _protected(report)),
-        _section("In plain words", _plain(report)),
+        _section("In plain words", plain_lines(report)),
         _section("What is promised", _promised(report)),
         _section("Each secret by itself", _each(report)),
-        "" if report.ledger is None else together_text(report.ledger),
+        "" if again else together,
         _section("What exactly is certified", [report.guarantee, *_lattice(report)]),
         _section("What it costs", _costs(report)),
-        _section("Warnings", list(report.warnings)),
+        _section("Warnings", [one for one in report.warnings if one != warning]),
         _section("What is not promised", list(report.not_claimed)),
         _section("What was done to the file", _file(report)),
         _section("Numbers", _numbers(report)),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
-
-
-def together_text(record: LedgerRecord) -> str:
-    """Write what a ledger says of a release together with the earlier ones."""
-    return _section("Together with the earlier releases", together_lines(record))
 
 
 def prior_sentence(report: Report) -> str:
@@ -116,20 +117,6 @@ def _protected(report: Report) -> list[str]:
     ]
 
 
-def _plain(report: Report) -> list[str]:
-    """The two sentences of the secret about which most is told, for a reader without mathematics."""
-    if not report.by_secret:
-        return []
-    worst = max(report.by_secret, key=lambda one: one.epsilon)
-    names = tuple(axis.name for axis in report.axes)
-    lead = "" if len(report.by_secret) == 1 else "About the secret of which most is told: "
-    known = place_sentence(worst.prior_halfwidth_m, worst.posterior_halfwidth_m, names, report.unit)
-    return [
-        (lead + known[0].lower() + known[1:]) if lead else known,
-        bet_sentence(report.radius_m, worst.odds_factor, report.odds.delta, report.unit),
-    ]
-
-
 def _promised(report: Report) -> list[str]:
     odds, radius = report.odds, given(report.radius_m)
     delta = given(odds.delta)
@@ -137,6 +124,7 @@ def _promised(report: Report) -> list[str]:
     set_of = any(len(axis.priors) > 1 for axis in report.axes)
     when = "that time" if one else "any one of these times"
     return [
+        *_alone(report),
         f"An attacker's odds between any two places at most {radius} m apart at {when} change by at most a factor "
         f"of {odds_factor(odds.exact_factor)}, except with probability {delta} "
         f"(ε′ = {significant(odds.exact, 3, 'up')} nats, exact for Gaussian noise).",
@@ -164,17 +152,22 @@ def _each(report: Report) -> list[str]:
     if len(numbers) < 2:
         return []
     if len(numbers) <= _LISTED:
-        return [_numbers_of(one) for one in numbers]
+        return [*_alone(report), *(_numbers_of(one) for one in numbers)]
     values = [one.epsilon for one in numbers]
     left = [min(one.posterior_halfwidth_m) for one in numbers]
     worst = sorted(numbers, key=lambda one: -one.epsilon)[:_WORST]
     return [
+        *_alone(report),
         f"ε between {significant(min(values), 3, 'up')} and {significant(max(values), 3, 'up')}; left after the "
         f"release between ±{significant(min(left), 3, 'down')} m and ±{significant(max(left), 3, 'down')} m in the "
         f"better known coordinate. The {_WORST} with the largest ε:",
         *(_numbers_of(one) for one in worst),
         "All of them are in report.json and report.html.",
     ]
+
+
+def _alone(report: Report) -> list[str]:
+    return [words] if (words := alone_words(report)) else []
 
 
 def _numbers_of(one: SecretNumbers) -> str:

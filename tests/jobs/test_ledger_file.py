@@ -25,13 +25,11 @@ def test_only_its_owner_can_read_it(tmp_path):
     path = tmp_path / "l"
     before = os.umask(0)
     try:
-        with Ledger(path, 2.0) as book:
-            assert book.limit == 2.0 and len(book.key) == 32
+        with Ledger(path) as book:
+            assert book.limit is None and len(book.key) == 32
     finally:
         os.umask(before)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    with Ledger(path, 7.0) as book:  # the first limit stays
-        assert book.limit == 2.0
     for mode in (0o640, 0o604, 0o620):
         path.chmod(mode)
         with pytest.raises(jp.InputError, match=f"others on this machine can read or write it.*chmod 600 {path}"):
@@ -70,7 +68,8 @@ def test_files_that_are_no_ledger(tmp_path):
     # Empty, as after a kill before the first transaction: a ledger to be.
     with Ledger(made("empty"), 1.0) as book:
         assert book.limit == 1.0 and book.people() == []
-    assert summarise(tmp_path / "empty").text().startswith("0 person(s); limit ε = 1")
+    # The limit comes with the first release.
+    assert summarise(tmp_path / "empty").text().startswith("0 person(s); no limit was set")
 
 
 def test_another_writer_is_waited_for_and_said(tmp_path, monkeypatch):

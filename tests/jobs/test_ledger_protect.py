@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sqlite3
 import stat
 import struct
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 
 import pytest
@@ -14,20 +15,24 @@ import pytest
 import jaxpriv as jp
 from jaxpriv.jobs.grid_times import GridRequest
 from jaxpriv.jobs.ledger import protect as job
-from jaxpriv.jobs.ledger.account import Ledger
+from jaxpriv.jobs.ledger.account import Ledger, Person
 from jaxpriv.jobs.ledger.answer import Answered
 from jaxpriv.jobs.ledger.joint import joint_losses
 from jaxpriv.jobs.ledger.protect import LedgerRequest, protect_with_ledger
 from jaxpriv.jobs.ledger.text import summarise
 from jaxpriv.jobs.noise import ReleasedPoints
+from jaxpriv.jobs.odds import odds_record
 from jaxpriv.jobs.prior_choice import PriorChoice
 from jaxpriv.jobs.protect import protect, protect_file
 from jaxpriv.jobs.requests import PriorRequest, SecretRequest
 from jaxpriv.jobs.target import Target
 from jaxpriv.jobs.verify import verify_folder
+from jaxpriv.report.plain import bet_sentence
+from jaxpriv.report.rounding import significant
 from jaxpriv.report.text import report_text
+from jaxpriv.report.together import together_warning
 from jaxpriv.traces.files import read_trace
-from jaxpriv.traces.projection import LocalPlane
+from jaxpriv.traces.projection import STRETCH, LocalPlane
 
 
 START = 1_714_982_400
@@ -147,15 +152,42 @@ def test_days_far_apart_do_not_add_up(run):
 
 def test_persons_are_never_combined(run, tmp_path):
     run("one", person="Ada", limit=1.5)
-    run("two", person="Bob", again=True)
+    near = {
+        "text": _csv([(time, latitude + 1e-3, longitude) for time, latitude, longitude in _rows()]),
+        "name": "b.csv",
+    }
+    report = run("two", person="Bob", **near).report
+    assert report.ledger.counted == 1 and report.ledger.epsilon == pytest.approx(report.epsilon)
+    assert report.releases.overlapping == 1  # the same times: in company, they combine
     with pytest.raises(jp.InputError, match="holds 2 persons; say whose"):
         run("three")
-    assert isinstance(run("three", person="Bob"), Answered)
+    assert isinstance(run("three", person="Bob", **near), Answered)
     with pytest.raises(jp.InfeasibleError):
         run("four", person="Ada", target=Target(200.0, 1.0, delta=0.05))
     with pytest.raises(jp.InputError, match="printable"):
         run("four", person="a\nb")
     assert [one.name for one in summarise(tmp_path / "l.ledger").persons] == ["Ada", "Bob"]
+
+
+@pytest.mark.parametrize("reached", ["published", "reserved"])
+def test_one_trace_is_of_one_person(run, tmp_path, monkeypatch, reached):
+    """Under another name it would escape the limit; neither --again nor another request changes that."""
+    with monkeypatch.context() as patch:
+        if reached == "reserved":
+            patch.setattr("jaxpriv.jobs.ledger.account.Ledger.store", _die)
+        with pytest.raises(KeyboardInterrupt) if reached == "reserved" else nullcontext():
+            run("one", person="anna", limit=1.5)
+    for options in ({}, {"again": True}, {"target": Target(200.0, 1.0, delta=0.05), "again": True}):
+        with pytest.raises(jp.InputError, match="this trace is on record for 'anna'"):
+            run("two", person="ana", **options)
+    assert not (tmp_path / "two").exists() and _states(tmp_path) == [reached]
+    # A run of both at once: the transaction looks, too.
+    with Ledger(tmp_path / "l.ledger") as book:
+        (release,) = book.releases("anna")
+        plane = book.people()[0].plane
+        with pytest.raises(jp.InputError, match="on record for 'anna'"):
+            book.reserve(Person("ana", plane), replace(release, draw="x"), joint_losses([release]), [], 1.5, "")
+        assert [one.name for one in book.people()] == ["anna"]
 
 
 def test_releases_outside_the_ledger_are_noticed(run, tmp_path):
@@ -181,38 +213,166 @@ def test_one_plane_for_a_person(run):
         run("three", 2, text=far)
 
 
-@pytest.mark.parametrize("where", ["store", "write", "keep", "publish"])
-def test_a_run_that_dies_is_finished_by_the_same_command(run, tmp_path, monkeypatch, where):
+def _die(*arguments, **options):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("where", ["note", "keep", "draw", "store", "write", "publish"])
+def test_a_run_that_dies_is_finished_by_the_same_command(run, tmp_path, state, monkeypatch, where):
     """Wherever it dies: what was drawn is published once, or never."""
-
-    def die(*arguments, **options):
-        raise KeyboardInterrupt
-
     place = {
+        "note": "jaxpriv.jobs.ledger.account.Ledger.note_record",
+        "keep": "jaxpriv.jobs.private_record.PrivateRecord.keep_if_free",
+        "draw": "jaxpriv.jobs.ledger.protect.draw_release",
         "store": "jaxpriv.jobs.ledger.account.Ledger.store",
         "write": "jaxpriv.jobs.ledger.protect.write_release",
-        "keep": "jaxpriv.jobs.private_record.PrivateRecord.keep",
         "publish": "jaxpriv.jobs.ledger.account.Ledger.publish",
     }[where]
     with monkeypatch.context() as patch:
-        patch.setattr(place, die)
+        patch.setattr(place, _die)
         with pytest.raises(KeyboardInterrupt):
             run("one", limit=1.5)
     assert (tmp_path / "one").exists() == (where == "publish")
-    assert _states(tmp_path) == ["reserved" if where == "store" else "stored"]
+    reserved = where in ("note", "keep", "draw", "store")
+    assert _states(tmp_path) == ["reserved" if reserved else "stored"]
     # It counts, though nothing may have been published.
     with pytest.raises(jp.InfeasibleError):
         run("two", target=Target(200.0, 1.0, delta=0.05))
     done = run("one", force=True)
-    assert isinstance(done, Answered) == (where != "store")
+    assert isinstance(done, Answered) != reserved
     assert _states(tmp_path) == ["published"]
     assert verify_folder(tmp_path / "one").verified
     with closing(sqlite3.connect(tmp_path / "l.ledger")) as database:
         (stored,) = database.execute("SELECT content FROM output WHERE name = 'share/release.json'").fetchone()
     assert stored == (tmp_path / "one/share/release.json").read_bytes()
-    # The private record has it, too.
+    # The private record has it, too, and once.
+    (kept,) = (state / "jaxpriv").glob("*.json")
+    assert kept.read_bytes() == (tmp_path / "one/private/record.json").read_bytes()
     with pytest.raises(jp.InputError, match="--again"):
         protect_file(tmp_path / "day0.csv", tmp_path / "x", [(START + 60) * 10**6], TARGET, PRIOR)
+
+
+def test_what_may_be_published_is_on_the_private_record(run, tmp_path, monkeypatch):
+    """A run dies once its output is stored: no plain run takes the trace for unpublished; then both are known of."""
+    with monkeypatch.context() as patch:
+        patch.setattr(job, "write_release", _die)
+        with pytest.raises(KeyboardInterrupt):
+            run("one")
+    assert _states(tmp_path) == ["stored"] and not (tmp_path / "one").exists()
+    plain = (tmp_path / "day0.csv", tmp_path / "x", [(START + 60) * 10**6], TARGET, PRIOR)
+    with pytest.raises(jp.InputError, match="--again"):
+        protect_file(*plain)
+    protect_file(*plain, again=True)
+    with pytest.raises(jp.InputError, match=r"release number 1 of them may not be published yet.*--again"):
+        run("one")
+    assert not (tmp_path / "one").exists()
+    done = run("one", again=True)
+    assert isinstance(done, Answered)
+    (warning,) = done.warnings
+    assert "released outside this ledger" in warning and "no number is claimed" in warning
+    assert warning in json.loads(done.json)["warnings"]
+    # Published by now: it costs nothing more, and the warning stays.
+    assert run("two").warnings == done.warnings
+    assert "released outside this ledger" in " ".join((tmp_path / "two/private/report.txt").read_text().split())
+
+
+def test_the_entry_is_kept_beside_that_of_another_run(run, tmp_path, state, monkeypatch):
+    """A record that was lost, and another release of the same content under its number."""
+    run("one")
+    (kept,) = (state / "jaxpriv").glob("*.json")
+    kept.unlink()
+    protect_file(tmp_path / "day0.csv", tmp_path / "x", [(START + 60) * 10**6], TARGET, PRIOR)
+    assert kept.exists()
+    for out in ("two", "three"):
+        assert isinstance(run(out), Answered)
+        names = sorted(path.name.split(".")[1] for path in (state / "jaxpriv").glob("*.json"))
+        assert names == ["1", "2"]  # one entry for each release, however often it is written
+
+
+def test_another_state_folder_gets_an_entry_under_its_own_key(run, tmp_path, monkeypatch):
+    run("one")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+    assert isinstance(run("two"), Answered) and isinstance(run("three"), Answered)
+    (kept,) = (tmp_path / "other/jaxpriv").glob("*.json")
+    assert kept.read_bytes() == (tmp_path / "two/private/record.json").read_bytes()
+    assert kept.read_bytes() != (tmp_path / "one/private/record.json").read_bytes()
+    with pytest.raises(jp.InputError, match="--again"):
+        protect_file(tmp_path / "day0.csv", tmp_path / "x", [(START + 60) * 10**6], TARGET, PRIOR)
+    # The new entry is the ledger's own, and no release outside it.
+    assert run("four", target=Target(200.0, 1.0, delta=0.05)).report.releases.number == 1
+
+
+def test_the_limit_comes_with_the_first_release(run, tmp_path, monkeypatch):
+    """A run that fails before it leaves none behind, nor the lack of one."""
+    with monkeypatch.context() as patch:
+        patch.setattr(job, "plan", _die)
+        for limit in (None, 7.0):
+            with pytest.raises(KeyboardInterrupt):
+                run("one", limit=limit)
+    with pytest.raises(jp.InfeasibleError, match=r"the limit is 0\.5"):
+        run("one", limit=0.5)
+    assert summarise(tmp_path / "l.ledger").limit is None
+    run("one", limit=1.5)
+    assert summarise(tmp_path / "l.ledger").limit == 1.5
+    assert run("two", 1, limit=9.0).report.ledger.limit == 1.5
+    assert run("three", 2, limit=1.25).report.ledger.limit == 1.25  # for one run
+    assert summarise(tmp_path / "l.ledger").limit == 1.5
+
+
+def test_a_limit_that_another_run_set_meanwhile_holds(run, monkeypatch):
+    """The other run's person is another one, so that only the limit changes."""
+    real, calls = job.joint_losses, []
+
+    def losses(*arguments):
+        calls.append(arguments)
+        if len(calls) == 1:
+            run("other", 1, person="Bob", limit=1.1)
+        return real(*arguments)
+
+    monkeypatch.setattr(job, "joint_losses", losses)
+    assert run("one", person="Ada", limit=5.0).report.ledger.limit == 1.1
+
+
+def test_plain_words_hold_for_whoever_has_all_releases(run, tmp_path):
+    """Two releases with equal noise are one with the noise halved: what that leaves is computed by another formula."""
+    first = run("one").report
+    second = run("two", target=Target(200.0, 1.0, delta=0.05)).report
+    joint = second.ledger.epsilon
+    # μ² = 2ε/λ for two places at the radius; precision 1/sd² + μ²/r².
+    sd = math.hypot(PRIOR.sd_m, PRIOR.nugget_m)
+    left = 1 / math.sqrt(1 / sd**2 + joint / (200.0 * STRETCH) ** 2)
+    known = odds_record(joint, 2.0, 0.05).exact_factor
+    assert second.ledger.secrets[0].odds_factor == known > second.odds.exact_factor
+    said = significant(left, 3, "down")
+    assert left < second.posterior_halfwidth_east_m - 1
+    again = run("three")
+    assert isinstance(again, Answered)
+    for text, delta in ((report_text(second), 0.05), (again.text, 0.01)):
+        plain = " ".join(text.split("In plain words")[1].split("What is promised")[0].split())
+        assert f"after all 2 releases on record, to no better than ±{said} m east and north" in plain
+        assert bet_sentence(200.0, odds_record(joint, 2.0, delta).exact_factor, delta, releases=2) in plain
+        promised = " ".join(text.split("What is promised")[1].split())
+        assert promised.startswith("* Alone, for somebody who sees no other release: * An attacker's odds")
+    page = (tmp_path / "two/private/report.html").read_text()
+    assert f"after all 2 releases on record, to no better than ±{said} m" in page
+    assert '<h1 id="result">Alone, for somebody who sees no other release: at the protected time, an' in page
+    text = report_text(first)
+    assert "Alone, for" not in text and "after it, to no better than" in " ".join(text.split())
+
+
+def test_releases_that_tell_far_more_together_are_warned_of(run, tmp_path):
+    quiet = run("one", target=Target(200.0, 1.0, delta=0.05)).report
+    assert together_warning(quiet.ledger) is None
+    run("two", target=Target(200.0, 1.0, delta=0.04))  # at most twice
+    report = run("three").report
+    assert report.ledger.epsilon > 2 * report.epsilon
+    assert report.warnings[0].startswith("The releases on record about this person together tell far more")
+    text = report_text(report)
+    assert text.index("WARNING: The releases on record") < text.index("What is protected")
+    assert text.count("tell far more") == 1
+    again = run("four", target=Target(200.0, 1.0, delta=0.05))
+    assert isinstance(again, Answered) and again.warnings == report.warnings[:1]
+    assert json.loads(again.json)["warnings"][0] == report.warnings[0]
 
 
 def test_another_run_takes_a_reservation_over(run, tmp_path, monkeypatch):

@@ -53,8 +53,8 @@ _SCHEMA = (
 class LedgerFile:
     """An open ledger file. Everything that is read or written goes through `writing` or `reading`."""
 
-    def __init__(self, path: Path, limit: float | None = None, *, create: bool = True):
-        """Open a file, or make a new one of mode 0600 with a limit for all its persons.
+    def __init__(self, path: Path, *, create: bool = True):
+        """Open a file, or make a new one of mode 0600.
 
         Raises `InputError` for a file that others may read, that is no ledger or one of another version, and for a
         place that cannot be written.
@@ -64,17 +64,12 @@ class LedgerFile:
         try:
             # No implicit transactions: each is begun and ended in `writing`.
             self._connection = sqlite3.connect(path, timeout=WAIT_S, isolation_level=None)
-            for setting in (
-                "foreign_keys = ON",
-                "synchronous = EXTRA",
-                "journal_mode = DELETE",
-                "trusted_schema = OFF",
-            ):
+            for setting in _SETTINGS:
                 self._connection.execute(f"PRAGMA {setting}")
         except sqlite3.Error as problem:
             raise InputError(_unusable(path, problem)) from None
         try:
-            self._prepare(limit)
+            self._prepare()
         except BaseException:
             self.close()
             raise
@@ -107,7 +102,7 @@ class LedgerFile:
                 with suppress(sqlite3.Error):
                     self._connection.execute("COMMIT")
 
-    def _prepare(self, limit: float | None) -> None:
+    def _prepare(self) -> None:
         with self.reading() as database:
             empty = self._is_empty(database)
         if empty:
@@ -116,8 +111,8 @@ class LedgerFile:
                     for statement in _SCHEMA:
                         database.execute(statement)
                     database.execute(
-                        "INSERT INTO ledger VALUES (?, ?, ?, ?)",
-                        (secrets.token_bytes(32), limit, now(), importlib.metadata.version("jaxpriv")),
+                        "INSERT INTO ledger VALUES (?, NULL, ?, ?)",
+                        (secrets.token_bytes(32), now(), importlib.metadata.version("jaxpriv")),
                     )
                     database.execute(f"PRAGMA application_id = {APPLICATION}")
                     database.execute(f"PRAGMA user_version = {VERSION}")

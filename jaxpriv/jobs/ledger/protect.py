@@ -13,8 +13,9 @@ import numpy as np
 from jaxpriv.errors import CertificateError, InfeasibleError, InputError
 from jaxpriv.jobs.grid_times import GridRequest
 from jaxpriv.jobs.ledger.account import Ledger, Person
-from jaxpriv.jobs.ledger.answer import Answered, answer, outputs_of
+from jaxpriv.jobs.ledger.answer import Answered, answer, outputs_of, told
 from jaxpriv.jobs.ledger.joint import Joint, joint_losses
+from jaxpriv.jobs.ledger.outside import check_outside, keep_record
 from jaxpriv.jobs.ledger.records import (
     LedgerRelease,
     LedgerSecret,
@@ -25,13 +26,14 @@ from jaxpriv.jobs.ledger.records import (
 from jaxpriv.jobs.noise import draw_release
 from jaxpriv.jobs.output import check_output, output_folder, write_private
 from jaxpriv.jobs.prior_choice import PriorChoice
-from jaxpriv.jobs.private_record import Entry, PrivateRecord
+from jaxpriv.jobs.private_record import PrivateRecord
 from jaxpriv.jobs.protect import Planned, Progress, Protected, describe, plan, write_release
 from jaxpriv.jobs.requests import PriorRequest, SecretRequest
 from jaxpriv.jobs.target import Target
 from jaxpriv.report.claims import guarantee
-from jaxpriv.report.record import LedgerRecord, ReleasesRecord, TogetherRecord
+from jaxpriv.report.record import LedgerRecord
 from jaxpriv.report.rounding import given, significant
+from jaxpriv.report.together import with_ledger
 from jaxpriv.traces.contents import ReadOptions
 from jaxpriv.traces.files import read_trace
 from jaxpriv.traces.projection import EXTENT_M, STRETCH, LocalPlane
@@ -40,9 +42,10 @@ from jaxpriv.traces.trace import Trace
 
 @dataclass(frozen=True)
 class LedgerRequest:
-    """Which ledger, whose trace, and a limit in nats for the joint ε: the ledger's own for a new one.
+    """Which ledger, whose trace, and a limit in nats for the joint ε.
 
-    Of an old ledger's limit and this one the smaller holds. Raises `InputError` for a limit that is none.
+    The limit of the first release on record is the ledger's own; of that and this one the smaller holds. Raises
+    `InputError` for a limit that is none.
     """
 
     path: Path
@@ -79,8 +82,8 @@ def protect_with_ledger(
     anything of it is written; a run that is killed afterwards is finished by the same command.
 
     Raises as `protect_file`; `InfeasibleError` when the joint ε would exceed the limit, and `InputError` for a ledger
-    that cannot be used, another origin than the person's, and, unless `again` is set, content that was released
-    outside the ledger.
+    that cannot be used, another origin than the person's, content that is on record for another person, and, unless
+    `again` is set, content that was released outside the ledger.
     """
     check_output(out, force)
     if ledger.path.resolve().is_relative_to(out.resolve()):
@@ -94,11 +97,21 @@ def protect_with_ledger(
     with Ledger(ledger.path, ledger.limit) as book:
         name, person = book.whose(ledger.person)
         content = content_digest(trace, book.key)
+        book.check_owner(name, content)
         digest = request_digest(trace.time_us, asked.on(trace), target, request, grid)
+        record = PrivateRecord.open()
+
+        def answered() -> Answered:
+            """What another run, an earlier one or one at the same time, made for this request."""
+            found = book.find(name, content, digest)
+            if found is None or found.state == "reserved":
+                raise InputError("the same release is being made by another run; run again to be given its output")
+            return answer(book, name, found, trace, out, force, record, again)
+
         if person is not None:
             found = book.find(name, content, digest)
             if found is not None and found.state != "reserved":
-                return answer(book, name, found, trace, out, force, _limit(book, ledger))
+                return answered()
             if origin not in (None, person.plane):
                 latitude, longitude = (given(one) for one in (person.plane.latitude, person.plane.longitude))
                 raise InputError(
@@ -107,35 +120,32 @@ def protect_with_ledger(
                 )
             origin = person.plane
             _check_near(trace, origin)
-        record = PrivateRecord.open()
-        _outside(record, trace, out, book.kept_records(), again)
+        check_outside(book, name, record, trace, out, again)
         made = plan(trace, asked, target, request, origin=origin, progress=progress)
         person = Person(name, made.plane)
         release = _proposed(trace, made, target, content, digest)
         progress("Certifying all releases together")
-        number, counted, joint = _reserve(book, person, release, _limit(book, ledger), out)
+        number, counted, joint = _reserve(book, person, release, out)
         if number is None:
-            found = book.find(name, content, digest)
-            assert found is not None
-            return answer(book, name, found, trace, out, force, _limit(book, ledger))
-        # Again: other runs may have made releases since.
-        entry, outside = _outside(record, trace, out, book.kept_records(), again)
+            return answered()
+        # Before anything is drawn, so that no run without the ledger takes this content for unpublished.
+        recorded = keep_record(book, name, release.draw, record, trace, out, again)
+        if recorded is None:
+            return answered()
+        entry, outside = recorded
         progress("Drawing the release")
         released = draw_release(made.mechanisms, made.metres, target.resolution_m)
         progress("Writing")
         done = describe(trace, target, made, released, outside, grid)
-        said = LedgerRecord(number, counted, _limit(book, ledger), joint.epsilon, _told(joint, number))
-        report = replace(done.report, ledger=said, guarantee=guarantee(released.tau, ledger=True))
+        by_all = [replace(one, release=one.release or number) for one in joint.secrets]
+        said = LedgerRecord(number, counted, book.limit, joint.epsilon, told(by_all, done.report))
+        report = with_ledger(replace(done.report, guarantee=guarantee(released.tau, ledger=True)), said)
         done = replace(done, report=report)
         if not book.store(release.draw, outputs_of(trace, done, entry)):
-            found = book.find(name, content, digest)
-            if found is None or found.state == "reserved":
-                raise InputError("the same release is being made by another run; run again to be given its output")
-            return answer(book, name, found, trace, out, force, _limit(book, ledger))
+            return answered()
         with output_folder(out, force) as folder:
             write_release(folder, trace, done)
             write_private(folder / "private" / "record.json", entry.text())
-            record.keep(entry)
         book.publish(release.draw)
         return done
 
@@ -147,25 +157,6 @@ def _check_near(trace: Trace, plane: LocalPlane) -> None:
             f"a position lies more than {EXTENT_M / 1000:.0f} km from the origin that the ledger has for this person, "
             "and releases can be compared in one plane only; use another ledger for what is so far away"
         )
-
-
-def _limit(book: Ledger, ledger: LedgerRequest) -> float | None:
-    return min((one for one in (book.limit, ledger.limit) if one is not None), default=None)
-
-
-def _outside(
-    record: PrivateRecord, trace: Trace, out: Path, kept: set[str], again: bool
-) -> tuple[Entry, ReleasesRecord]:
-    """The private record's entry for this release, and what it knows of releases that are not in the ledger."""
-    entry = record.entry(trace, out)
-    last, found = record.earlier(entry, replaced=out, elsewhere=kept)
-    if last is not None and not again:
-        raise InputError(
-            f"the same positions and times are on record as released ({last.recorded}, to {last.folder}), and this "
-            "ledger does not hold that release: nothing could be said about both together. Share that one instead. To "
-            "release them once more all the same, pass --again"
-        )
-    return replace(entry, number=found.number), found if last is not None else replace(found, number=1)
 
 
 def _proposed(trace: Trace, made: Planned, target: Target, content: bytes, request: bytes) -> LedgerRelease:
@@ -192,9 +183,7 @@ def _proposed(trace: Trace, made: Planned, target: Target, content: bytes, reque
     )
 
 
-def _reserve(
-    book: Ledger, person: Person, release: LedgerRelease, limit: float | None, out: Path
-) -> tuple[int | None, int, Joint]:
+def _reserve(book: Ledger, person: Person, release: LedgerRelease, out: Path) -> tuple[int | None, int, Joint]:
     """Certify and count a release, again as long as other runs are faster; no number when its request has an output."""
     while True:
         earlier = [
@@ -205,6 +194,7 @@ def _reserve(
         joint = joint_losses([*earlier, release], book)
         if any((one.content, one.request) == (release.content, release.request) for one in earlier):
             return None, len(earlier), joint
+        limit = book.limit
         check_limit(joint, limit, release, earlier)
         number = book.reserve(person, release, joint, earlier, limit, str(out.absolute()))
         if number is not None:
@@ -241,7 +231,3 @@ def check_limit(joint: Joint, limit: float | None, release: LedgerRelease, earli
         f"last release that named it, that secret has ε = {significant(worst.alone, 3, 'up')}. Losses of releases do "
         f"not add: they combine. Nothing was drawn or released. {instead}"
     )
-
-
-def _told(joint: Joint, number: int) -> tuple[TogetherRecord, ...]:
-    return tuple(TogetherRecord(one.label, one.release or number, one.alone, one.together) for one in joint.secrets)

@@ -22,8 +22,8 @@ def insert_release(
     joint: Joint,
     limit: float | None,
     folder: str,
-) -> None:
-    """Write a reserved release and what it tells together with the earlier ones, inside a transaction."""
+) -> int:
+    """Write a reserved release and what it tells with the earlier ones, inside a transaction; return its id."""
     times = release.time_us
     values = (
         None, person, number, release.draw, "reserved", now(), release.content, release.request,
@@ -31,6 +31,7 @@ def insert_release(
         release.grid_exponent, release.alone, joint.epsilon, limit, folder,
     )  # fmt: skip
     identity = database.execute(f"INSERT INTO release VALUES ({', '.join('?' * len(values))})", values).lastrowid
+    assert identity is not None
     for axis, mechanism, priors in zip(AXES, release.mechanisms, release.priors, strict=True):
         factor = np.ascontiguousarray(mechanism.factor, dtype="<f8")
         database.execute(
@@ -58,6 +59,7 @@ def insert_release(
         ],
     )
     database.executemany("INSERT OR IGNORE INTO certified VALUES (?, ?)", list(joint.certified.items()))
+    return identity
 
 
 def read_releases(database: sqlite3.Connection, rows: sqlite3.Cursor) -> list[LedgerRelease]:

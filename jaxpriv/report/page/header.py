@@ -10,12 +10,15 @@ from jaxpriv.report.plain import odds_factor, with_unit
 from jaxpriv.report.record import Report
 from jaxpriv.report.rounding import given, significant
 from jaxpriv.report.text import SIMULATED, prior_sentence
+from jaxpriv.report.together import alone_words
 
 
 def header(report: Report, details: ReleaseDetails) -> str:
     """Write the head as HTML."""
     count, unit = len(details.secrets), details.unit
     where = "At the protected time" if count == 1 else f"At each of the {count} protected times"
+    alone = alone_words(report)
+    where = f"{alone} {where[0].lower()}{where[1:]}" if alone else where
     radii = {secret.radius_m for secret in details.secrets}
     apart = (
         f"at most {with_unit(given(max(radii)), unit)} apart" if len(radii) == 1 else "no farther apart than its radius"

@@ -11,6 +11,7 @@ from jaxpriv.report.plain import best_guess, bet_sentence, odds_factor, place_se
 from jaxpriv.report.record import Report
 from jaxpriv.report.rounding import given, significant
 from jaxpriv.report.text import asked_for
+from jaxpriv.report.together import alone_words, counted, seen_by_all
 from jaxpriv.traces.instants import format_instant
 
 
@@ -48,15 +49,18 @@ def _secret(report: Report, details: ReleaseDetails, index: int, secret: SecretD
     kind = f"{what[:-1]} between two fixes" if fixes == 0 else "one fix" if fixes == 1 else f"{fixes} fixes together"
     kind = f"a {kind}" if fixes == 0 else kind
     best_known = " Of the fixes together, this is about the one that is known best." if fixes > 1 else ""
+    seen = seen_by_all(report, secret.label, secret.epsilon, secret.odds_factor, secret.before_m, secret.after_m)
     plain = [
-        place_sentence(secret.before_m, secret.after_m, details.axes, unit) + best_known,
-        bet_sentence(secret.radius_m, secret.odds_factor, delta, unit),
+        place_sentence(secret.before_m, seen.after_m, details.axes, unit, counted(report)) + best_known,
+        bet_sentence(secret.radius_m, seen.odds_factor, delta, unit, counted(report)),
     ]
+    alone = alone_words(report)
     return (
         f'<article class="secret" id="secret-{index + 1}" aria-labelledby="secret-{index + 1}-title">{picture}<div>'
         f'<h3 id="secret-{index + 1}-title">{index + 1}. {text(secret.label)}</h3>'
         f'<p class="note">{escape(_span(secret))} UTC, {kind}, radius {radius}</p>'
-        f"{''.join(paragraph(sentence, 'plain') for sentence in plain)}<ul>{items}</ul></div></article>"
+        f"{''.join(paragraph(sentence, 'plain') for sentence in plain)}"
+        f"{paragraph(alone, 'alone') if alone else ''}<ul>{items}</ul></div></article>"
     )
 
 
@@ -87,9 +91,10 @@ def losses(report: Report, details: ReleaseDetails) -> str:
         '<table id="loss-table"><caption>Loss of each secret under each prior</caption><thead><tr><th scope="col">'
         f"{'prior' if down else 'secret'}</th>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
     )
+    alone = f"{alone_words(report)} " if alone_words(report) else ""
     return (
-        f'<p class="caption lead">ε in nats at order {given(report.order)}, certified and rounded up; ▲ marks the '
-        f"worst prior of each secret. Asked for: {escape(asked_for(report))}.</p>"
+        f'<p class="caption lead">{alone}ε in nats at order {given(report.order)}, certified and rounded up; '
+        f"▲ marks the worst prior of each secret. Asked for: {escape(asked_for(report))}.</p>"
         f"{wide(table, 'Table of losses')}"
         '<p class="caption">Each secret is protected by itself, not all of them jointly.</p>'
     )
