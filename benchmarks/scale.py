@@ -1,8 +1,9 @@
 """Long traces and large batches: time and memory against the number of points, traces a second against the batch.
 
-`python -m benchmarks scale` designs one secret on Matérn-5/2 traces of 10² to 10⁶ points, each size in a process of its
-own, and batches of up to 4,096 traces of 50 points beside the obvious alternatives; `--quick` stops at 10⁴ points and
-256 traces. The loop of CVXPY is measured at few points and extrapolated, and the table says so.
+`python -m benchmarks scale` designs one secret on traces of 10² to 10⁶ points, Matérn-5/2 at irregular times and RBF at
+regular ones, each size in a process of its own, beside the same design from dense matrices; and batches of up to 4,096
+traces of 50 points beside the obvious alternatives. `--quick` stops at 10⁴ points and 256 traces. The loop of CVXPY is
+measured at few points and extrapolated, and the table says so.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from benchmarks.measure import (
 LENGTHS = (100, 1_000, 10_000, 100_000, 1_000_000)
 BATCHES = (1, 16, 64, 256, 1_024, 4_096)
 QUICK_LENGTHS, QUICK_BATCHES = LENGTHS[:3], BATCHES[:4]
+DENSE_MOST = 3_000  # points of a design from dense matrices
 POINTS = 50  # of each trace of a batch
 SINGLE_MOST = 64  # traces that are designed one by one: the time of each does not depend on their number
 CONVEX_POINTS = (12, 20, 30, 40)
@@ -50,9 +52,30 @@ def long_trace(n: int) -> dict[str, Any]:
 
     dense = prior_of(n)
     prior, secret = QuasiseparablePrior(dense.kernel, dense.times, noise_sd=1.0), jp.Secret((n // 2,), RADIUS)
+    return _designed(prior, secret)
+
+
+def long_grid(n: int) -> dict[str, Any]:
+    """As `long_trace`, for an RBF prior at regular times."""
+    import jaxpriv as jp
+    from jaxpriv.priors.regular_grid import GridPrior
+
+    return _designed(GridPrior(jp.kernels.rbf(20.0, 100.0), 1.0, n, noise_sd=1.0), jp.Secret((n // 2,), RADIUS))
+
+
+def dense_trace(n: int) -> dict[str, Any]:
+    """As `long_trace`, from the dense covariance."""
+    import jaxpriv as jp
+
+    return _designed(jp.GaussianPrior(prior_of(n).covariance), jp.Secret((n // 2,), RADIUS))
+
+
+def _designed(prior: Any, secret: Any) -> dict[str, Any]:
+    import jaxpriv as jp
+
     design, timing = timed(lambda: jp.design(prior, secret, epsilon=1.0), least=2, most=5)
     start = time.perf_counter()
-    design.mechanism.release(np.zeros(n))
+    design.mechanism.release(np.zeros(prior.size))
     released = time.perf_counter() - start
     return {
         "first_seconds": timing.first,
@@ -130,6 +153,12 @@ def main(*, quick: bool = False) -> None:
     runs = {n: in_child(long_trace, LIMIT, n=n) for n in lengths}
     first = _long_table(runs)
     print(first, flush=True)
+    regular = {n: in_child(long_grid, LIMIT, n=n) for n in lengths}
+    grids = _long_table(regular)
+    print(grids, flush=True)
+    dense = {n: in_child(dense_trace, LIMIT, n=n) for n in (*lengths[:2], DENSE_MOST)}
+    matrices = _long_table(dense)
+    print(matrices, flush=True)
     kinds: dict[str, Callable[..., dict[str, Any]]] = {"batch": batch, "single": single, "vmapped": vmapped}
     measured = {
         name: {
@@ -153,13 +182,20 @@ Matérn-5/2 at irregular times, 20 points a length scale, nugget 1e-4 of the var
 quasiseparable one for every length. A design includes its certificate.
 
 {first}
+RBF at regular times, with the same numbers of points a length scale and nugget; the prior is the one on a grid:
+
+{grids}
+For comparison, the first of these traces from dense matrices, which need time in the cube of the points and memory in
+the square:
+
+{matrices}
 ## Traces a second
 
 Traces of {POINTS} points with a prior each and one secret, least loss for a given error. `design_batch` and the loop of
 `design` certify each result; the other two certify nothing.
 
 {second}"""
-    document = {"quick": quick, "long": runs, "batches": measured, "convex": solved}
+    document = {"quick": quick, "long": runs, "grid": regular, "dense": dense, "batches": measured, "convex": solved}
     write_results("scale", document, text)
 
 
