@@ -75,7 +75,7 @@ figure, axes = plt.subplots(figsize=(7.5, 3.2), layout="constrained")
 axes.plot(shape, color=BLUE, marker=".", label="the one direction of the noise, one standard deviation")
 axes.axvline(15, color=GREY, linestyle=":", label="the secret")
 axes.set(xlabel="fix", ylabel="prior standard deviations")
-axes.legend()
+axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
 
 # %% [markdown]
 # ## Many floors

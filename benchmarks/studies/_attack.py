@@ -64,6 +64,23 @@ class Attack:
         return worst
 
 
+@dataclass(frozen=True)
+class Guess:
+    """Posterior deviation, root mean square error over the noise, and how often the 68 and 95 % intervals hold.
+
+    Lengths are in units of the series' standard deviation.
+    """
+
+    deviation: float
+    rms: float
+    covered: tuple[float, float]
+
+
+def guessed(attack: Attack) -> Guess:
+    """The same of an attacker with one prior."""
+    return Guess(attack.deviation, attack.rms, (attack.covered(0.68), attack.covered(0.95)))
+
+
 def attacked(values: np.ndarray, believed: np.ndarray, noise: np.ndarray, secret: int) -> Attack:
     """`values` (n,) clear; `believed` and `noise` (n, n) covariances in the same unit squared."""
     sd = float(np.std(values))

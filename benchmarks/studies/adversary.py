@@ -2,112 +2,64 @@
 
     python -m benchmarks.studies.adversary [--geolife FOLDER|TABLE] [--people 50] [--out FOLDER]
 
-First on simulated series, where the prior is right: coverage of the attacker's 68 % interval, and how often the odds
-move by more than Theorem 3.1 and the exact curve say. Then, with a folder of GeoLife traces
-(PERSON/Trajectory/*.plt), on one window of 300 s a person, never seen when its prior was made: centred on other
-people's fits (realistic), on the same person's other windows, or fitted to the window itself (optimistic). The
-attacker uses whichever of six kernels fits the *clear* window best, with an unknown mean: an upper bound on a real
-one. Total noise is 2 % of the variance a fix, the secret is the middle fix. All designs are converged (gap 1e-6).
-Writes adversary.md; no fitted numbers, no positions.
+First on simulated series, where the prior is right: coverage of the attacker's 68 % interval, how often the odds move
+by more than Theorem 3.1 and the exact curve say, and what an attacker makes of it who only knows several priors.
+Then, with a folder of GeoLife traces (PERSON/Trajectory/*.plt), on one window of 300 s a person, never seen when its
+prior was made: centred on other people's fits (realistic), on the same person's other windows, or fitted to the window
+itself (optimistic). Three attackers, all with an unknown mean: one who knows the fit of the design's own family to the
+*clear* window, one who uses whichever of six kernels fits the clear window best (both upper bounds on a real one), and
+one who sees only the release and weighs up to 80 fits of other people's windows by its likelihood. Total noise is 2 %
+of the variance a fix, the secret is the middle fix. All designs are converged (gap 1e-6). Writes adversary.md; no
+fitted numbers, no positions.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import jaxpriv as jp
-from benchmarks.studies._attack import Attack, attacked, left_to, summary
-from benchmarks.studies._effective_lengths import EARTH, files_of, window_traces
+from benchmarks.studies._attack import VAGUE, Attack, Guess, attacked, guessed, left_to, summary
+from benchmarks.studies._calibration import SHARE, log_odds, simulated, simulated_mixture
+from benchmarks.studies._held_out import cases_of
+from benchmarks.studies._mixture import Belief, believed, draws_of
+from jaxpriv.fitting.fit import covariance_of
 from jaxpriv.fitting.population import Population
 
 
-SHARE, DELTA = 0.02, 0.01
 KERNELS = ("matern12", "matern32", "matern52", "rbf", "rq", "iou")
 CENTRED = ("matern32", "matern52", "rbf")
-
-
-def simulated(draws: int = 4000, n: int = 50, seed: int = 11) -> list[str]:
-    """Series drawn from the prior, released, attacked: observed against promised, with binomial errors."""
-    times = np.arange(float(n))
-    prior = jp.ProcessPrior(jp.kernels.matern32(lengthscale=6.0), times, noise_sd=0.03)
-    secret = jp.Secret([n // 2], radius=0.5)
-    rng = np.random.default_rng(seed)
-    covariance = np.asarray(prior.covariance)
-    series = rng.normal(size=(draws, n)) @ np.linalg.cholesky(covariance).T
-    lines = [
-        "| noise | 68 % interval holds | 95 % | odds beyond the exact bound, of 1 % | beyond Theorem 3.1's, of 1 % |",
-        "|---|---|---|---|---|",
-    ]
-    mechanisms = {
-        "least noise": jp.design(prior, secret, budget=SHARE * n).mechanism,
-        "independent": jp.baselines.uniform(n, SHARE * n),
-        "like the prior": jp.design(prior, jp.EveryPoint(0.5), budget=SHARE * n).mechanism,
-    }
-    for name, mechanism in mechanisms.items():
-        noise = np.asarray(mechanism.covariance)
-        certificate = jp.certify(prior, secret, mechanism)
-        weights = np.linalg.solve(covariance + noise, covariance[:, n // 2])
-        left = math.sqrt(covariance[n // 2, n // 2] - covariance[n // 2] @ weights)
-        values, vectors = np.linalg.eigh(noise)
-        released = series + rng.normal(size=(draws, n)) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
-        error = released @ weights - series[:, n // 2]
-        gain = 1 / left**2 - 1 / covariance[n // 2, n // 2]
-        centre = (released @ weights) / (left**2 * gain) - series[:, n // 2]
-        moved = gain * (0.5**2 / 2 - 0.5 * centre)
-        cells = []
-        for level in (0.68, 0.95):
-            half = {0.68: 0.994458, 0.95: 1.959964}[level] * left
-            cells.append(_share(np.abs(error) <= half))
-        exact = _log_odds(certificate.epsilon)
-        cells += [_share(np.abs(moved) > exact), _share(np.abs(moved) > certificate.odds(DELTA))]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return lines
-
-
-def _share(events: np.ndarray) -> str:
-    share = float(np.mean(events))
-    return f"{share:.4f} ± {math.sqrt(share * (1 - share) / len(events)):.4f}"
-
-
-def _log_odds(epsilon: float) -> float:
-    """The size that a normal variable of mean μ²/2 and variance μ² (order 2: μ² = ε) exceeds with probability DELTA."""
-    from scipy.optimize import brentq
-    from scipy.stats import norm
-
-    mu = math.sqrt(epsilon)
-
-    def excess(size: float) -> float:
-        return norm.sf(size, mu**2 / 2, mu) + norm.cdf(-size, mu**2 / 2, mu) - DELTA
-
-    return float(brentq(excess, 0.0, mu**2 + 20 * mu))
+MEMBERS, DRAWS = 80, 200
 
 
 def held_out(source: Path, people: int, say: Callable[[str], None]) -> list[str]:
     """The table of real windows: one a person, several designs, three places for the prior to come from."""
-    cases, others = _cases(source, people)
+    cases, others = cases_of(source, people)
     say(f"{len(cases)} people; fitting")
-    fits = {kernel: [jp.fit(times, values, kernel=kernel) for times, values in cases] for kernel in KERNELS}
-    again = {
+    fits: dict[str, list[Any]] = {
+        kernel: [jp.fit(times, values, kernel=kernel) for times, values in cases] for kernel in KERNELS
+    }
+    again: dict[str, list[list[Any]]] = {
         kernel: [[jp.fit(times, values, kernel=kernel) for times, values in windows] for windows in others]
         for kernel in CENTRED[:2]
     }
     found: dict[str, tuple[list[Attack], list[float], list[float]]] = {}
     odds: dict[str, list[float]] = {}
+    guesses: dict[str, list[list[Guess]]] = {}
+    rng = np.random.default_rng(17)
     for i, (times, values) in enumerate(cases):
         say(f"window {i + 1} of {len(cases)}")
         n, sd = len(times), float(np.std(values))
         budget, secret = SHARE * n * sd**2, jp.Secret([n // 2], radius=sd)
         best = max((fits[kernel][i] for kernel in KERNELS), key=lambda one: one.loglik)
-        believed = np.asarray(best.prior(times).covariance)
+        clear = {kernel: np.asarray(fits[kernel][i].prior(times).covariance) for kernel in (best.family, *CENTRED)}
+        members_of = [one + VAGUE * sd**2 for one in _others(fits, i, times)]
         centres = {k: _centre(fits[k][:i] + fits[k][i + 1 :], times, values) for k in CENTRED}
         pair = [centres["matern32"], centres["matern52"]]
         alone = [fits["matern32"][i], fits["matern52"][i]]
@@ -135,14 +87,19 @@ def held_out(source: Path, people: int, say: Callable[[str], None]) -> list[str]
         for name, (mechanism, members) in mechanisms.items():
             noise = np.asarray(mechanism.covariance)
             reported = jp.certify(members, secret, mechanism).epsilon
-            attack = attacked(values, believed, noise, n // 2)
+            attack = attacked(values, clear[best.family], noise, n // 2)
             promised = min(left_to(member, noise, n // 2) for member in members) / sd
             attacks, promises, ratios = found.setdefault(name, ([], [], []))
             attacks.append(attack)
             promises.append(promised)
             # Order 2 and a radius of one deviation: ε is the precision gain in the window's unit.
             ratios.append(attack.gain / reported)
-            odds.setdefault(name, []).append(attack.exceeded(1.0, _log_odds(reported)))
+            odds.setdefault(name, []).append(attack.exceeded(1.0, log_odds(reported)))
+            own = attacked(values, clear["rbf" if name.startswith("RBF") else "matern32"], noise, n // 2)
+            released = values - np.mean(values) + draws_of(noise, DRAWS, rng)
+            belief = believed(members_of, noise, n // 2, released)
+            both = [guessed(own), guessed(attack), _guess(belief, values[n // 2] - np.mean(values), sd)]
+            guesses.setdefault(name, []).append(both)
     lines = [
         "| noise | promised interval | left: mean [worst decile] | error, median | 68 % / 95 % interval holds | "
         "true loss / reported: median, 90 %, largest | at most 1, 1.5 | odds beyond the bound, of 1 % | windows |",
@@ -151,48 +108,45 @@ def held_out(source: Path, people: int, say: Callable[[str], None]) -> list[str]
     for name, (attacks, promises, ratios) in found.items():
         cells = [*summary(attacks, promises, ratios), f"{np.mean(odds[name]):.1%}", str(len(attacks))]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return [*lines, "", *_three_attackers(found, guesses)]
+
+
+def _three_attackers(found: dict[str, Any], guesses: dict[str, list[list[Guess]]]) -> list[str]:
+    """What the attackers are left with, their errors and how often their intervals hold, beside one another."""
+    lines = [
+        f"Attackers: *own* and *best* know the fit to the clear window, *mixture* sees only the release and has "
+        f"up to {MEMBERS} fits of other people ({DRAWS} releases a window). Interval: posterior standard deviation of "
+        "the secret over that of the window, mean over windows [worst decile]; error: root mean square over releases, "
+        "median over windows.",
+        "",
+        "| noise | promised | own: interval | error | 68 / 95 % | best: interval | error | 68 / 95 % "
+        "| mixture: interval | error | 68 / 95 % |",
+        "|---" * 11 + "|",
+    ]
+    for name, rows in guesses.items():
+        cells = [f"{np.mean(found[name][1]):.3f}"]
+        for column in zip(*rows, strict=True):
+            left = [one.deviation for one in column]
+            cells.append(f"{np.mean(left):.3f} [{np.quantile(left, 0.1):.3f}]")
+            cells.append(f"{np.median([one.rms for one in column]):.3f}")
+            cells.append(" / ".join(f"{np.mean([one.covered[i] for one in column]):.2f}" for i in (0, 1)))
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return lines
 
 
-def _cases(source: Path, people: int) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[list[Any]]]:
-    """One window of each of so many people, and up to four others of the same person; east coordinate only."""
-    cases, others = [], []
-    for traces in windows_of(source):
-        usable = []
-        for trace in traces:
-            times, first = np.unique(trace[:, 0], return_index=True)
-            values = trace[first, 1]
-            if len(times) < 30 or np.std(values) <= 1.0 or np.max(np.abs(np.diff(values)) / np.diff(times)) >= 100.0:
-                continue
-            usable.append((times - times[0], values - np.mean(values)))
-            if len(usable) == 5:
-                break
-        if usable:
-            cases.append(usable[0])
-            others.append(usable[1:])
-        if len(cases) == people:
-            break
-    if len(cases) < 3:
-        raise ValueError("fewer than three people have a window of 300 s with 30 to 49 fixes")
-    return cases, others
+def _guess(belief: Belief, truth: float, sd: float) -> Guess:
+    """The mixture's, averaged over releases."""
+    covered = (float(np.mean(belief.covered(truth, 0.68))), float(np.mean(belief.covered(truth, 0.95))))
+    rms = math.sqrt(float(np.mean((belief.mean - truth) ** 2)))
+    return Guess(float(np.mean(belief.deviation)) / sd, rms / sd, covered)
 
 
-def windows_of(source: Path) -> Iterator[list[np.ndarray]]:
-    """The windows of each person, (n, 3) seconds and metres: cut from PLT files, or as a table has them."""
-    if source.is_dir():
-        yield from (window_traces({"": files})[0] for files in files_of(source).values())
-        return
-    people: dict[str, dict[str, list[tuple[float, float, float]]]] = {}
-    with (gzip.open if source.suffix == ".gz" else open)(source, "rt", newline="") as file:
-        for row in csv.DictReader(file):
-            fix = (float(row["utc_epoch_s"]), float(row["lat"]), float(row["lon"]))
-            people.setdefault(row["user"], {}).setdefault(row["trace_id"], []).append(fix)
-    for windows in people.values():
-        found = []
-        for fixes in map(np.array, windows.values()):
-            north, east = np.deg2rad(fixes[:, 1]), np.deg2rad(fixes[:, 2])
-            found.append(np.stack([fixes[:, 0], EARTH * np.cos(np.mean(north)) * east, EARTH * north], axis=1))
-        yield found
+def _others(fits: dict[str, list[Any]], left_out: int, times: np.ndarray) -> list[np.ndarray]:
+    """Covariances at `times` of up to 80 fits of other people: the best kernel of each, then the second best, …"""
+    ranked = [sorted((fits[kernel][i] for kernel in KERNELS), key=lambda one: -one.loglik)
+              for i in range(len(fits[KERNELS[0]])) if i != left_out]  # fmt: skip
+    chosen = [ladder[rank] for rank in range(len(KERNELS)) for ladder in ranked][:MEMBERS]
+    return [covariance_of(one, times) for one in chosen]
 
 
 def _centre(fits: list[Any], times: np.ndarray, values: np.ndarray) -> Any:
@@ -216,8 +170,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--people", type=int, default=50)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder for adversary.md")
     options = parser.parse_args(arguments)
-    lines = ["# An attacker who knows everything but the secret", "", "`python -m benchmarks.studies.adversary`", ""]
+    command = "python -m benchmarks.studies.adversary" + (" --geolife PATH" if options.geolife else "")
+    lines = ["# An attacker who knows everything but the secret", "", f"`{command}`", ""]
     lines += ["## Simulated series: the prior is right", "", *simulated(), ""]
+    lines += ["## Simulated series: twelve priors, one of them right", "", *simulated_mixture(), ""]
     if options.geolife is not None:
         try:
             table = held_out(options.geolife, options.people, lambda text: print(text, file=sys.stderr, flush=True))

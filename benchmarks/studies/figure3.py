@@ -5,8 +5,8 @@
 TRACE is a trace file that jaxpriv reads; without it the made-up day of `jaxpriv demo` is used. Three sensitive times
 (default: early, in the middle and late) are protected under the default set of priors, fitted on the trace itself,
 with the least noise of so many metres (root mean square, both axes together), and beside it independent noise of the
-same error. Ellipses hold an attacker's belief about each visit. Writes figure3.png, and covariances.png: the noise of
-every mechanism for both kernels of the paper. Pictures of a real trace are for you alone.
+same error. Ellipses hold an attacker's belief about each visit. Writes figure3.png and, without a TRACE,
+covariances.png: the noise of every mechanism for both kernels of the paper. Pictures of a real trace are for you alone.
 """
 
 from __future__ import annotations
@@ -42,6 +42,9 @@ from jaxpriv.traces.projection import LocalPlane
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#8C8C8C"
 RADIUS = 200.0
+# Half-widths, in standard deviations, of ellipses that hold a normal pair with 68 % and 95 % probability.
+INNER, OUTER = math.sqrt(-2 * math.log(0.32)), math.sqrt(-2 * math.log(0.05))
+SHARED = ("true (kept private)", "sensitive visit")
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         seconds, metres, start = _trace(options.trace)
-        wanted = [(parse_instant(text) / 1e6 - start) for text in options.secret]
+        wanted = [(parse_instant(text).us / 1e6 - start) for text in options.secret]
         spread = np.array([0.16, 0.52, 0.86]) * seconds[-1]
         secrets = [int(np.argmin(np.abs(seconds - when))) for when in (wanted or spread)]
         attacks = attack(seconds, metres, secrets, len(seconds) * options.error**2)
@@ -72,7 +75,8 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(str(problem))
     options.out.mkdir(parents=True, exist_ok=True)
     draw_map(metres, secrets, attacks, options.error, options.out / "figure3.png")
-    draw_noises(options.out / "covariances.png")
+    if options.trace is None:
+        draw_noises(options.out / "covariances.png")
     for one in attacks:
         left = ", ".join(f"±{value:.0f} m" for value in np.sqrt(np.mean(one.deviation**2, axis=1)))
         print(f"{one.name}: ε ≤ {one.epsilon:.3g} at every visit; the attacker is left with {left} in each direction")
@@ -130,30 +134,64 @@ def _prior_sets(seconds: np.ndarray, metres: np.ndarray) -> list[Any]:
 
 
 def draw_map(metres: np.ndarray, secrets: Sequence[int], attacks: Sequence[Attack], error: float, path: Path) -> None:
-    """One map a mechanism: the true trace, the release, and the attacker's 68 % and 95 % ellipses of each visit."""
+    """A row a mechanism: the true trace, the release and the attacker's ellipses, and each visit close up, to scale."""
     plt = _pyplot()
-    from matplotlib.patches import Ellipse
-
-    figure, axes = plt.subplots(1, len(attacks), figsize=(13, 4.9), layout="constrained", sharex=True, sharey=True)
-    for axis, one, colour in zip(axes, attacks, (BLUE, ORANGE), strict=True):
-        axis.plot(*metres.T / 1e3, color=GREY, linewidth=3, label="true (kept private)")
-        axis.plot(*one.released.T / 1e3, color=colour, linewidth=1, marker=".", markersize=4, label="released")
-        for place, middle, deviation in zip(metres[list(secrets)], one.mean, one.deviation, strict=True):
-            # Half-widths of ellipses that hold a normal pair with 68 % and 95 % probability.
-            for level, alpha in ((math.sqrt(-2 * math.log(0.32)), 0.35), (math.sqrt(-2 * math.log(0.05)), 0.15)):
-                width, height = 2 * level * deviation / 1e3
-                axis.add_patch(Ellipse(middle / 1e3, width, height, color=colour, alpha=alpha, linewidth=0))
-            axis.plot(*place / 1e3, marker="*", color="black", markersize=13, linestyle="none")
-        axis.plot([], [], marker="*", color="black", markersize=11, linestyle="none", label="sensitive visit")
-        axis.fill([], [], color=colour, alpha=0.35, label="attacker's belief, 68 % and 95 %")
-        axis.set_title(f"{one.name}, {error:.0f} m root mean square: ε ≤ {one.epsilon:.3g}")
-        axis.set_xlabel("km east")
-        axis.set_aspect("equal")
-        axis.grid(color="#dddddd", linewidth=0.6)
-        axis.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=4)
-    axes[0].set_ylabel("km north")
+    rows, places = len(attacks), metres[list(secrets)]
+    figure, axes = plt.subplots(
+        rows, len(places) + 1, figsize=(6 + 2.9 * len(places), 3.6 * rows + 0.8), layout="constrained",
+        gridspec_kw={"width_ratios": [2.0, *[1.0] * len(places)]}, squeeze=False,
+    )  # fmt: skip
+    reaches = [np.abs(one.mean - places) + OUTER * np.max(one.deviation, axis=1, keepdims=True) for one in attacks]
+    far = 1.05 * float(np.max(reaches))
+    handles: dict[str, Any] = {}
+    for row, one, colour in zip(axes, attacks, (BLUE, ORANGE), strict=False):
+        _layer(row[0], one, colour, metres, places, np.zeros(2), 1e3)
+        for i, place in enumerate(places):
+            row[0].annotate(
+                str(i + 1), place / 1e3, xytext=(7, 5), textcoords="offset points", fontsize=11, weight="bold",
+                bbox={"boxstyle": "circle,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8},
+            )  # fmt: skip
+            close = row[i + 1]
+            _layer(close, one, colour, metres, places, place, 1.0)
+            close.set(xlim=(-far, far), ylim=(-far, far))
+            left = float(np.sqrt(np.mean(one.deviation[i] ** 2)))
+            close.set_title(f"visit {i + 1}: attacker ±{left:.0f} m", fontsize=10)
+            close.tick_params(labelsize=8)
+            close.locator_params(nbins=5)
+        row[0].set_title(f"{one.name}, {error:.0f} m root mean square: ε ≤ {one.epsilon:.3g}", fontsize=11)
+        row[0].set_ylabel("km north")
+        row[1].set_ylabel("m north of the visit", fontsize=9)
+        for handle, text in zip(*row[0].get_legend_handles_labels(), strict=True):
+            handles[text if text in SHARED else f"{text} ({one.name})"] = handle
+    for first, second in zip(axes[:-1, 0], axes[1:, 0], strict=True):
+        second.sharex(first)
+        second.sharey(first)
+        first.autoscale()
+    axes[-1, 0].set_xlabel("km east")
+    for close in axes[-1, 1:]:
+        close.set_xlabel("m east of the visit", fontsize=9)
+    figure.legend(handles.values(), handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     figure.savefig(path, dpi=110, metadata={"Software": None})
     plt.close(figure)
+
+
+def _layer(
+    axis: Any, one: Attack, colour: str, metres: np.ndarray, places: np.ndarray, origin: np.ndarray, unit: float
+) -> None:
+    """One map around `origin` (2,), in units of so many metres."""
+    from matplotlib.patches import Ellipse
+
+    axis.plot(*(metres - origin).T / unit, color=GREY, linewidth=3, label=SHARED[0])
+    axis.plot(*(one.released - origin).T / unit, color=colour, linewidth=1, marker=".", markersize=4, label="released")
+    for middle, deviation in zip(one.mean, one.deviation, strict=True):
+        for level, alpha in ((INNER, 0.35), (OUTER, 0.15)):
+            width, height = 2 * level * deviation / unit
+            axis.add_patch(Ellipse((middle - origin) / unit, width, height, color=colour, alpha=alpha, linewidth=0))
+    axis.plot(*(places - origin).T / unit, marker="*", color="black", markersize=9, linestyle="none", label=SHARED[1])
+    axis.fill([], [], color=colour, alpha=0.35, label="attacker's belief, 68 % and 95 %")
+    axis.set_aspect("equal")
+    axis.grid(color="#dddddd", linewidth=0.6)
+    axis.set_axisbelow(True)
 
 
 def draw_noises(path: Path, seed: int = 7) -> None:

@@ -24,7 +24,7 @@ import jax
 import numpy as np
 
 import jaxpriv as jp
-from benchmarks.studies.adversary import windows_of
+from benchmarks.studies._held_out import windows_of
 from jaxpriv.jobs.demo_trace import ORIGIN, demo_day
 
 
@@ -90,7 +90,8 @@ def study(found: list[tuple[np.ndarray, np.ndarray]], radius: float) -> list[str
     rows: dict[tuple[str, float], list[np.ndarray]] = {}
     for number, (times, metres) in enumerate(found):
         print(f"trace {number + 1} of {len(found)}", file=sys.stderr, flush=True)
-        sets: Any = [list(axis) for axis in jp.prior_set(times, metres, resolution=0.5)]
+        axes: Any = jp.prior_set(times, metres, resolution=0.5)
+        sets: Any = [list(axis) for axis in axes]
         secret = jp.Secret([len(times) // 2], radius=radius)
         for level in LEVELS:
             least = jp.design_axes(sets, secret, epsilon=level, resolution=0.5)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from benchmarks.studies._attack import attacked
-from benchmarks.studies.adversary import simulated
+from benchmarks.studies import adversary
+from benchmarks.studies._attack import attacked, guessed
+from benchmarks.studies._calibration import simulated
 from benchmarks.studies.utility import measures
 
 
@@ -78,3 +80,57 @@ def test_measures_of_simple_paths():
     assert measures(times, line, line + np.array([0.0, 2.0])) == pytest.approx([0.0, 1.0, 2.0, 2.0])
     # Twice as fast along the same line: beyond the end by up to four metres.
     assert measures(times, line, 2 * line) == pytest.approx([1.0, 2.0, (2 + 4) / 5, 4.0])
+
+
+def test_the_mixture_holds_the_best_fits_of_other_people_first(monkeypatch):
+    """Person 1 is attacked: nothing of that person, all others' best kernels before the second best, 80 at most."""
+    rng = np.random.default_rng(6)
+    people = 30
+    fits = {
+        kernel: [SimpleNamespace(loglik=rng.normal(), name=(person, kernel)) for person in range(people)]
+        for kernel in adversary.KERNELS
+    }
+    monkeypatch.setattr(adversary, "covariance_of", lambda fit, times: fit.name)
+    chosen = adversary._others(fits, 1, np.arange(3.0))
+    assert len(chosen) == adversary.MEMBERS == len(set(chosen))
+    assert [name[0] for name in chosen[:29]] == [i for i in range(people) if i != 1]
+    assert all(person != 1 for person, _ in chosen)
+    for person, kernel in chosen[:29]:
+        assert fits[kernel][person].loglik == max(fits[other][person].loglik for other in adversary.KERNELS)
+    for person, kernel in chosen[29:58]:
+        better = [other for other in adversary.KERNELS if fits[other][person].loglik > fits[kernel][person].loglik]
+        assert len(better) == 1
+
+
+def test_one_prior_in_the_table_of_three_attackers(case):
+    values, believed, noise, _ = case
+    found = attacked(values, believed, noise, 9)
+    cells = guessed(found)
+    assert (cells.deviation, cells.rms) == (found.deviation, found.rms)
+    assert cells.covered == (found.covered(0.68), found.covered(0.95))
+    lines = adversary._three_attackers({"name": ([], [0.25, 0.35], [])}, {"name": [[cells, cells, cells]] * 2})
+    row = [cell.strip() for cell in lines[-1].strip("|").split("|")]
+    assert row[:2] == ["name", "0.300"] and row[2:5] == row[5:8] == row[8:11]
+    assert row[3] == f"{found.rms:.3f}"
+
+
+@pytest.mark.slow
+def test_the_whole_study_on_made_up_people(tmp_path, capsys):
+    """Three people, one window each, 32 fixes ten seconds apart; the table has every design and all three attackers."""
+    rng, rows = np.random.default_rng(4), ["trace_id,user,utc_epoch_s,lat,lon"]
+    lags = np.abs(np.subtract.outer(np.arange(32), np.arange(32)))
+    root = np.linalg.cholesky((1 + lags / 4) * np.exp(-lags / 4) + 1e-6 * np.eye(32))
+    for person in range(3):
+        east, north = 100.0 * (root @ rng.normal(size=(32, 2))).T / 111_000.0
+        rows += [f"{person},{person},{9.2 * i},{40 + north[i]:.7f},{116 + east[i]:.7f}" for i in range(32)]
+    table = tmp_path / "windows.csv"
+    table.write_text("\n".join(rows) + "\n")
+    assert adversary.main(["--geolife", str(table), "--people", "3", "--out", str(tmp_path)]) == 0
+    text = (tmp_path / "adversary.md").read_text(encoding="utf-8")
+    last = [line for line in text.splitlines() if line.startswith("|")][-9:]
+    assert last[0].startswith("| independent") and last[-1].startswith("| default set, fitted to the window")
+    for line in last:
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        assert len(cells) == 11
+        left = [float(cells[i].split(" [")[0]) for i in (2, 5, 8)]
+        assert all(0.0 < value < 1.0 for value in left)
