@@ -10,7 +10,9 @@ a_j = u_j'H_j. So where every loss is at most t, or the cost at most b,
     tr G - n eta >= (sum a_j^2 / t - sum u_j'C_j u_j - eta tr Q) / lambda_max(Q),
     max_j M_j    >= sum a_j^2 / (sum u_j'C_j u_j + eta tr Q + (b - n eta) lambda_max(Q)).
 
-(The inequality behind `lower_bounds`, for secrets inside the trace; derived here, proof in docs/batches.md.)
+As C e = 0 for the secret's unit vector e, u_j'C_j u_j = v'C_j v <= v'Sigma_j v for every v that differs from u_j in the
+secret's coordinate alone; at v'B_j = 0 they are equal, and nothing cancels. (The inequality behind `lower_bounds`, for
+secrets inside the trace; derived here, proof in docs/batches.md.)
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import numpy as np
 
 from jaxpriv.certificates.arithmetic import ROUNDED, SMALLEST, UNIT_ROUNDOFF, gamma, require_arithmetic
 from jaxpriv.certificates.batched import norms, verified_definite
+from jaxpriv.certificates.batched_products import applied, quadratic
 
 
 @dataclass(frozen=True)
@@ -44,16 +47,20 @@ def batch_trials(
         vectors = np.where(np.isfinite(vectors), vectors, 0.0)
         own = covariance[rows, :, position, position]
         cross = covariance[rows, :, :, position]
-        length, cross_norm, prior_norm = norms(vectors, 2), norms(cross, 2), norms(covariance, (2, 3))
+        length, cross_norm = norms(vectors, 2), norms(cross, 2)
         along = np.abs(np.einsum("mpi,mpi->mp", vectors, cross))
         along_error = (gamma(n + 4) + relative_radius) * ROUNDED * length * cross_norm + SMALLEST
         least = np.maximum(along - along_error, 0.0)
-        part = np.einsum("mpi,mpi->mp", vectors, (covariance @ vectors[..., None])[..., 0])
-        part_error = (gamma(2 * n + 6) + relative_radius) * ROUNDED * prior_norm * length * length + SMALLEST
         own_high = own * (1 + relative_radius) * (1 + 4 * UNIT_ROUNDOFF)
-        known = least * least / own_high * (1 - 8 * UNIT_ROUNDOFF)
-        rest = (part + part_error) - known
-        curvature = rest + 8 * UNIT_ROUNDOFF * (np.abs(part) + part_error + known)
+        # C e = 0, so u'Cu = v'Cv <= v'Sigma v for every v that differs from u in the secret's coordinate alone.
+        v = vectors.copy()
+        v[rows, :, position] = 0.0
+        v[rows, :, position] = -np.einsum("mpi,mpi->mp", v, cross) / own
+        part, part_error = quadratic(v, *applied(covariance, v))
+        if relative_radius:
+            reached = (np.abs(covariance) @ np.abs(v)[..., None])[..., 0]
+            part_error += np.einsum("mpi,mpi->mp", np.abs(v), reached) * (relative_radius * ROUNDED)
+        curvature = part + part_error + 4 * UNIT_ROUNDOFF * (np.abs(part) + part_error)
         curvature = np.sum(curvature, axis=1) + gamma(p + 4) * np.sum(np.abs(curvature), axis=1) * ROUNDED
         aligned = np.sum((least / own_high) ** 2, axis=1) * (1 - gamma(p + 12))
         square = np.sum(vectors * vectors, axis=(1, 2)) * (1 + gamma(p * n + 8)) + SMALLEST

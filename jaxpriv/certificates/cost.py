@@ -45,7 +45,9 @@ def cost_upper(factor: Any, floor_variance: float, weights: Any = None) -> float
         return 0.0
     unit = 2.0 ** -int(np.frexp(largest)[1]) if largest > 0 else 1.0
     weight_unit = 1.0 if weights is None else 2.0 ** -int(np.frexp(max(float(np.max(np.abs(weights))), SMALLEST))[1])
-    scaled = (factor * unit).ravel()
+    scaled = factor * unit
+    # Noise of many secrets is zero nearly everywhere; a weight belongs to a row, so then all entries stay.
+    scaled = scaled[scaled != 0.0] if weights is None else scaled.ravel()
     products, errors = two_product(scaled, scaled)
     slack = SMALLEST * (1 + scaled.size)
     if weights is None:

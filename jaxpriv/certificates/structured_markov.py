@@ -82,7 +82,7 @@ class Chain:
 
 
 def chain(term: Term, times: np.ndarray) -> Chain:
-    """The transitions of a term between `times` (n,), sorted."""
+    """The n transitions of a term between `times` (n,), sorted; m is the number of the term's states."""
     _require_exp()
     gaps = np.diff(times, prepend=times[:1])
     total = np.ones((times.size, 1, 1))
@@ -156,7 +156,7 @@ def _exact_value(term: Term, gap: Fraction) -> Fraction:
 def term_product(
     term: Term, transitions: Chain, forward: np.ndarray, backward: np.ndarray, vector: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The term's covariance times `vector` (n,) in sorted order, and a bound of the error of each entry.
+    """The term's covariance times `vector` (n,), (n,) in sorted order, and a bound (n,) of the error of each entry.
 
     `forward` and `backward` (n, m) are proposals of the states `f_i = Phi_i (f_(i-1) + e_1 v_(i-1))` and
     `b_i = Phi_(i+1)' (b_(i+1) + e_1 v_(i+1))`, zero at their ends.
@@ -190,7 +190,11 @@ def _residuals(
     entering: np.ndarray,
     transposed: bool,
 ) -> np.ndarray:
-    """Bounds of the norms of `states - Phi (origins + e_1 entering)` for the exact Phi, row by row."""
+    """Bounds (r,) of the norms of `states - Phi (origins + e_1 entering)` for the exact Phi, row by row.
+
+    `matrices` (r, m, m) are computed transitions, transposed if asked, `size` and `error` (r,) as in `Chain`; `states`
+    and `origins` are (r, m), `entering` (r,).
+    """
     moved = origins.copy()
     moved[:, 0] += entering
     width = moved.shape[1]
@@ -205,6 +209,7 @@ def _residuals(
 
 
 def _decay(factor: Factor, gaps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Scaled distances x and e^-x, each of the shape of `gaps`."""
     with np.errstate(over="ignore"):
         x = np.minimum((math.sqrt(2 * factor.order + 1) / factor.lengthscale) * gaps, _FAR)
     return x, np.exp(-x)
@@ -213,8 +218,8 @@ def _decay(factor: Factor, gaps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _units(factor: Factor, x: np.ndarray) -> np.ndarray:
     """Relative error, in roundoffs, of each computed term `e^-x x^j c_j` and of the sum and product it enters.
 
-    A relative error of _DISTANCE roundoffs in x moves the term by at most (j + x) times that; the exponential, j - 1
-    products, the coefficient (3 roundoffs), two products and the sum over j add the rest.
+    Of the shape of `x`. A relative error of _DISTANCE roundoffs in x moves the term by at most (j + x) times that; the
+    exponential, j - 1 products, the coefficient (3 roundoffs), two products and the sum over j add the rest.
     """
     return _DISTANCE * (factor.order + x) + (_EXPONENTIAL + 3 * factor.order + 12)
 

@@ -16,13 +16,23 @@ class Proposals:
 
     The least-noise mechanism of a secret has its solution in the span of its own factor, so that no factorisation is
     needed to certify it. Otherwise `(Sigma + eta I)^-1` of the prior, corrected for the factor (Woodbury), is refined.
+    Where the prior names some of its coordinates as `inner`, solutions are zero at all others.
+
+    Args:
+        prior: a `StructuredPrior` of n coordinates.
+        factor: (n, q), of the noise; floor_variance: in squared units of the trace.
     """
 
     def __init__(self, prior: Any, factor: np.ndarray, floor_variance: float):
         self.prior, self.factor, self.floor_variance = prior, factor, floor_variance
         self.definite = float(prior.nugget) + floor_variance
         kept = np.sqrt(np.sum(factor * factor, axis=0)) > 0.0
-        self.basis = factor[:, kept] / np.sqrt(np.sum(factor[:, kept] ** 2, axis=0))
+        basis = factor[:, kept]
+        if hasattr(prior, "inner"):
+            basis = np.zeros_like(basis)
+            basis[prior.inner] = factor[prior.inner][:, kept]
+        lengths = np.sqrt(np.sum(basis * basis, axis=0))
+        self.basis = basis[:, lengths > 0.0] / lengths[lengths > 0.0]
         self.span: tuple[np.ndarray, np.ndarray] | None = None
         self.woodbury: tuple[np.ndarray, np.ndarray] | None = None
 
@@ -43,11 +53,12 @@ class Proposals:
         return best
 
     def _noisy(self, columns: np.ndarray) -> np.ndarray:
+        """N V, (n, m), for V (n, m)."""
         image = self.prior.product(columns) + self.floor_variance * columns
         return image + self.factor @ (self.factor.T @ columns)
 
     def _in_span(self, cross: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The Galerkin solution Y in the span of the factor, and N Y."""
+        """The Galerkin solution Y in the span of the factor, (n, k), and N Y, (n, k), for `cross` (n, k)."""
         if self.basis.shape[1] == 0:
             return np.zeros_like(cross), np.zeros_like(cross)
         if self.span is None:
@@ -59,6 +70,7 @@ class Proposals:
         return self.basis @ weights, images @ weights
 
     def _solve(self, right: np.ndarray) -> np.ndarray:
+        """N^-1 B, (n, m), for B (n, m), or zeros."""
         inverse = self.prior.shifted_solve(self.floor_variance, right)
         width = self.factor.shape[1]
         if not width:

@@ -32,10 +32,12 @@ class Variance:
     radius: Fraction
 
     def rounded(self) -> np.ndarray:
+        """The values as float64, (k, k)."""
         return np.array([[float(x) for x in row] for row in self.values])
 
 
 def fractions(array: np.ndarray) -> Matrix:
+    """The exact values of a float64 matrix (p, k), row by row."""
     return [[Fraction(x) for x in row] for row in array.tolist()]
 
 
@@ -44,8 +46,10 @@ def loss_from_parts(
 ) -> LossBound:
     """The loss of a secret from `T' Q T` (`gained`) or `T' P T`, T = `basis` (k, k), any invertible matrix.
 
-    `part` holds the matrix up to a Gram matrix of norm at most `tail`, which adds to Q and takes off P. `times` (k,)
-    asks for the product of balls, as in `compound_bounds`, divided by the number of times.
+    `part` holds the matrix, (k, k), up to a Gram matrix of norm at most `tail`, which adds to Q and takes off P.
+    `variance` is in squared units of the secret, the loss in 1 / that; `inf` and 0 where nothing could be verified.
+    `times` (k,), the time 0..s-1 of each coordinate, asks for the product of balls, as in `compound_bounds`, divided by
+    the number of times.
     """
     reach = norm_up(part.radius)
     parts = (part.hi, part.lo)
@@ -71,7 +75,10 @@ def loss_from_parts(
 
 
 def _upper(matrix: Matrix, labels: Sequence[int]) -> float:
-    """An upper bound of the largest eigenvalue, or of the least mean of d with diag(d_time) above the matrix."""
+    """An upper bound of the largest eigenvalue of `matrix`, (k, k), or of the least mean of d, diag(d_time) above it.
+
+    `labels` (k,) are the times of the coordinates; with one time it is the eigenvalue.
+    """
     if len(matrix) == 1:
         return max(fraction_up(matrix[0][0]), 0.0)
     values = np.array([[float(x) for x in row] for row in matrix])
@@ -89,7 +96,10 @@ def _upper(matrix: Matrix, labels: Sequence[int]) -> float:
 
 
 def _lower(matrix: Matrix, labels: Sequence[int]) -> float:
-    """A lower bound of the largest eigenvalue, or of z'M z over the number of times for a z of unit length at each."""
+    """A lower bound of the largest eigenvalue of `matrix` M (k, k), or of z'M z over the number of times.
+
+    z has unit length at each of the times `labels` (k,).
+    """
     values = np.array([[float(x) for x in row] for row in matrix])
     if not np.all(np.isfinite(values)):
         return 0.0
@@ -126,7 +136,7 @@ def _dot(first: list[Fraction], second: list[Fraction]) -> Fraction:
 
 
 def _inverse(matrix: Matrix) -> Matrix | None:
-    """The inverse of a positive definite matrix; None where it is not one: all pivots must be positive."""
+    """The inverse of a positive definite matrix, (k, k); None where it is not one: all pivots must be positive."""
     size = len(matrix)
     rows = [list(row) + [Fraction(int(i == j)) for j in range(size)] for i, row in enumerate(matrix)]
     for i in range(size):

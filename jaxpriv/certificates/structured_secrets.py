@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxpriv.certificates.loss import LossBound
 from jaxpriv.certificates.structured import structured_loss_bounds
+from jaxpriv.certificates.structured_windows import windowed_loss_bounds
 from jaxpriv.errors import InputError
 
 
@@ -25,8 +26,9 @@ def structured_losses(
 ) -> list[LossBound]:
     """Bounds for each secret, which must be made of fixes of the trace; `times_of` asks for the product of balls.
 
-    The rounding of the kernel is part of the bounds. Raises InputError for other secrets, for positions outside the
-    trace, and for `prior_rtol`, which is about given matrices.
+    `factor` (n, q) is in the unit of the trace, `floor_variance` in its square, a loss in 1 / that. The rounding of the
+    kernel is part of the bounds. Raises InputError for other secrets, for positions outside the trace, and for
+    `prior_rtol`, which is about given matrices.
     """
     if prior_rtol:
         raise InputError("prior_rtol is for priors given by a matrix: the rounding of this kernel is in its bounds.")
@@ -39,5 +41,8 @@ def structured_losses(
             )
         if max(secret.indices) >= prior.size:
             raise InputError(f"secret position {max(secret.indices)} is outside the trace of {prior.size} coordinates.")
-    times = None if times_of is None else [times_of(secret, len(secret.indices)) for secret in secrets]
-    return structured_loss_bounds(prior, [secret.indices for secret in secrets], factor, floor_variance, times=times)
+    positions = [secret.indices for secret in secrets]
+    if times_of is None:
+        return windowed_loss_bounds(prior, positions, factor, floor_variance)
+    times = [times_of(secret, len(secret.indices)) for secret in secrets]
+    return structured_loss_bounds(prior, positions, factor, floor_variance, times=times)

@@ -22,24 +22,22 @@ _ROWS = 1 << 16
 
 @dataclass(frozen=True)
 class Bounded:
-    """A matrix within `radius`, entry by entry, of `hi + lo`."""
+    """A matrix (p, k) within `radius`, entry by entry, of `hi + lo`; all three have its shape."""
 
     hi: np.ndarray
     lo: np.ndarray
     radius: np.ndarray
-
-    @classmethod
-    def unknown(cls, like: np.ndarray) -> Bounded:
-        return cls(np.zeros_like(like), np.zeros_like(like), np.full_like(like, np.inf))
 
     def __add__(self, other: Bounded) -> Bounded:
         hi, lo, error = accumulate([self.hi, other.hi, self.lo, other.lo])
         return Bounded(hi, lo, (self.radius + other.radius + error) * ROUNDED)
 
     def negative(self) -> Bounded:
+        """Minus the matrix, (p, k)."""
         return Bounded(-self.hi, -self.lo, self.radius)
 
     def transposed(self) -> Bounded:
+        """The transpose, (k, p)."""
         return Bounded(self.hi.T, self.lo.T, self.radius.T)
 
     def turned(self, matrix: np.ndarray) -> Bounded:
@@ -49,7 +47,7 @@ class Bounded:
         return Bounded(hi, lo, (error + absolute @ self.radius) * ROUNDED + SMALLEST)
 
     def scaled(self, number: float) -> Bounded:
-        """`number` times the matrix."""
+        """`number` times the matrix, (p, k)."""
         hi, error = two_product(self.hi, np.full_like(self.hi, number))
         rest = number * self.lo
         lo = error + rest
@@ -57,7 +55,7 @@ class Bounded:
         return Bounded(hi, lo, (abs(number) * self.radius + rounding) * ROUNDED + SMALLEST)
 
     def symmetric(self) -> Bounded:
-        """The symmetric part, within the larger of the two radii."""
+        """The symmetric part of a square matrix, (k, k), within the larger of the two radii."""
         both = self + self.transposed()
         hi, lo = both.hi / 2, both.lo / 2
         hi, lo = np.triu(hi) + np.triu(hi, 1).T, np.triu(lo) + np.triu(lo, 1).T
@@ -72,7 +70,7 @@ def inner(
     right_norms: np.ndarray | None = None,
     left_radius: np.ndarray | None = None,
 ) -> Bounded:
-    """`left.T @ right` for arrays (n, p) and (n, k).
+    """`left.T @ right`, (p, k), for arrays (n, p) and (n, k).
 
     The exact right factor may differ from `right` by `right_radius` (n, k) entry by entry, or by columns of at most
     the norms `right_norms` (k,), the left one by `left_radius` (n, p); the smaller of the bounds is used.
@@ -101,7 +99,7 @@ def inner(
 
 
 def _runs(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The product of at most `_ROWS` rows as a pair, its sums of runs all but exact."""
+    """`left.T @ right`, (p, k), of at most `_ROWS` rows as a pair (hi, lo), its sums of runs all but exact."""
     count = -(-left.shape[0] // _RUN)
     padded = [np.zeros((count * _RUN, array.shape[1])) for array in (left, right)]
     for whole, array in zip(padded, (left, right), strict=True):
