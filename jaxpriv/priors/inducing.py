@@ -137,12 +137,12 @@ class InducingPrior:
         return float(np.max(self.variance - explained)) / self.variance
 
     def product(self, vectors: Float[np.ndarray, "n m"]) -> Float[np.ndarray, "n m"]:
-        """Σ̃ V, (n, m)."""
+        """Σ̃ V, (n, m), for V (n, m), in squared units of the values times the unit of V."""
         inner = cho_solve_banded((self._root, True), self._cross.T @ vectors)
         return self._cross @ inner + self.nugget * vectors
 
     def bounded_product(self, vectors: Float[np.ndarray, "n m"]) -> BoundedProduct:
-        """Σ̃ V with a bound of the Euclidean norm of the error of each column."""
+        """Σ̃ V, (n, m), for V (n, m), with a bound of each column's error in the Euclidean norm, in the same unit."""
         gathered = self._cross.T @ vectors
         inner = cho_solve_banded((self._root, True), gathered)
         values = self._cross @ inner + self.nugget * vectors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -26,6 +26,8 @@ from jaxpriv.priors.structured import BoundedProduct, require_dense
 
 _UNIT = 2.0**-53
 _REACH = 100.0  # length scales
+_BLOCK = 64  # columns of a product or a solve that go through one scan
+_LONGEST_BLOCK = 2**15  # fixes up to which they do
 _JITTER = 1e-12  # of the variance: what a draw adds where the prior has no nugget
 
 
@@ -114,6 +116,11 @@ class QuasiseparablePrior(eqx.Module):
         """Σ V, (n, m), without a bound."""
         sorted_vectors = np.ascontiguousarray(vectors[self._order])
         total = self.noise_sd**2 * sorted_vectors
+        if _together(*vectors.shape):
+            with double_precision():
+                arrays = self._arrays()
+                total += _by_blocks(lambda block: _products(*arrays, block), sorted_vectors)
+            return self._in_order(total)
         for term, parts in zip(self.terms, self._chains, strict=True):
             for j in range(sorted_vectors.shape[1]):
                 forward, backward = _states(parts[0], sorted_vectors[:, j])
@@ -147,12 +154,24 @@ class QuasiseparablePrior(eqx.Module):
         with double_precision():
             arrays = self._arrays()
             factor = _factor(*arrays, jnp.asarray(self._variance() + self.noise_sd**2 + shift))
+            if _together(*right.shape):
+                return self._in_order(_by_blocks(lambda block: _solve_block(*arrays, *factor, block), sorted_right))
             for j in range(right.shape[1]):
                 solved[:, j] = _solve(*arrays, *factor, jnp.asarray(sorted_right[:, j]))
         return self._in_order(solved)
 
+    def inverse_diagonal(self, shift: float) -> Float[np.ndarray, " n"]:
+        """The diagonal of (Σ + shift I)⁻¹, (n,), in O(n), without a bound."""
+        with double_precision():
+            return self._in_order(
+                np.asarray(_inverse_diagonal(*self._arrays(), jnp.asarray(self._variance() + self.noise_sd**2 + shift)))
+            )
+
     def sample(self, key: Array) -> Float[Array, " n"]:
-        """One draw from N(0, Σ), (n,). Where there is no noise, 1e-12 of the variance is added to each coordinate."""
+        """One draw from N(0, Σ), (n,), in the unit of the values, reproducible from the key.
+
+        Where there is no noise, 1e-12 of the variance is added to each coordinate.
+        """
         with double_precision():
             arrays = self._arrays()
             extra = self.noise_sd**2 if self.noise_sd > 0.0 else _JITTER * self._variance()
@@ -161,7 +180,7 @@ class QuasiseparablePrior(eqx.Module):
             return jnp.asarray(self._in_order(np.asarray(drawn)))
 
     def near(self, indices: Sequence[int] | np.ndarray) -> np.ndarray | None:
-        """Positions, ascending, within 100 length scales of those fixes; None where that is most of the trace.
+        """Positions (k,) of fixes, ascending, within 100 length scales of those at `indices`; None where that is most.
 
         What is farther away has a correlation of less than 1e-40 with them, given what is nearer or not.
         """
@@ -176,7 +195,7 @@ class QuasiseparablePrior(eqx.Module):
         return kept if kept.size <= self.size // 2 else None
 
     def window(self, kept: np.ndarray) -> QuasiseparablePrior:
-        """The prior of the fixes at the positions `kept` alone."""
+        """The prior of the k fixes at the positions `kept` (k,) alone, at the same times."""
         return QuasiseparablePrior(self.kernel, self.times[kept], self.noise_sd)
 
     def _variance(self) -> float:
@@ -190,6 +209,23 @@ class QuasiseparablePrior(eqx.Module):
         result = np.empty_like(values)
         result[self._order] = values
         return result
+
+
+def _together(n: int, columns: int) -> bool:
+    """Whether columns go through a scan together: it takes little longer for many, but holds all of their states."""
+    return columns >= _BLOCK // 4 and n <= _LONGEST_BLOCK
+
+
+def _by_blocks(apply: Callable[[Array], Array], columns: Float[np.ndarray, "n m"]) -> Float[np.ndarray, "n m"]:
+    """Blocks of one width, the last one filled up with zeros: one program."""
+    n, m = columns.shape
+    result = np.empty_like(columns)
+    for first in range(0, m, _BLOCK):
+        part = columns[:, first : first + _BLOCK]
+        block = np.zeros((n, _BLOCK))
+        block[:, : part.shape[1]] = part
+        result[:, first : first + _BLOCK] = np.asarray(apply(jnp.asarray(block)))[:, : part.shape[1]]
+    return result
 
 
 def _states(transitions: np.ndarray, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -234,10 +270,18 @@ def _generators(roots: list[Array], transitions: list[Array]) -> tuple[Array, Ar
 @jax.jit
 def _factor(roots: list[Array], transitions: list[Array], diagonal: Array) -> tuple[Array, Array]:
     """Diagonal (n,) and right generators (n, m) of the Cholesky factor of Σ with this constant diagonal."""
-    p, q, a = _generators(roots, transitions)
-    matrix = SymmQSM(diag=DiagQSM(d=jnp.full(p.shape[0], diagonal)), lower=StrictLowerTriQSM(p=p, q=q, a=a))
-    factor = matrix.cholesky()
+    factor = _matrix(roots, transitions, diagonal).cholesky()
     return factor.diag.d, factor.lower.q
+
+
+@jax.jit
+def _inverse_diagonal(roots: list[Array], transitions: list[Array], diagonal: Array) -> Array:
+    return _matrix(roots, transitions, diagonal).inv().diag.d
+
+
+def _matrix(roots: list[Array], transitions: list[Array], diagonal: Array) -> SymmQSM:
+    p, q, a = _generators(roots, transitions)
+    return SymmQSM(diag=DiagQSM(d=jnp.full(p.shape[0], diagonal)), lower=StrictLowerTriQSM(p=p, q=q, a=a))
 
 
 def _lower(roots: list[Array], transitions: list[Array], pivots: Array, right: Array) -> LowerTriQSM:
@@ -249,6 +293,23 @@ def _lower(roots: list[Array], transitions: list[Array], pivots: Array, right: A
 def _solve(roots: list[Array], transitions: list[Array], pivots: Array, right: Array, vector: Array) -> Array:
     lower = _lower(roots, transitions, pivots, right)
     return lower.transpose().solve(lower.solve(vector))
+
+
+@jax.jit
+def _solve_block(
+    roots: list[Array], transitions: list[Array], pivots: Array, right: Array, block: Float[Array, "n b"]
+) -> Float[Array, "n b"]:
+    return jax.vmap(lambda column: _solve(roots, transitions, pivots, right, column), 1, 1)(block)
+
+
+@jax.jit
+def _products(roots: list[Array], transitions: list[Array], block: Float[Array, "n b"]) -> Float[Array, "n b"]:
+    """Products with the process's covariance, without noise."""
+    total = jnp.zeros_like(block)
+    for root, matrices in zip(roots, transitions, strict=True):
+        ahead, behind = jax.vmap(_scan_states, (None, 1), (2, 2))(matrices, block)
+        total = total + root**2 * (ahead[:, 0] + behind[:, 0] + block)
+    return total
 
 
 @jax.jit

@@ -100,17 +100,20 @@ class GridPrior:
         return np.zeros((self.count, len(indices)))
 
     def product(self, vectors: Float[np.ndarray, "n m"]) -> Float[np.ndarray, "n m"]:
-        """Σ V, (n, m)."""
+        """Σ V, (n, m), for V (n, m), in squared units of the values times the unit of V."""
         return self.toeplitz.product(vectors)
 
     def bounded_product(self, vectors: Float[np.ndarray, "n m"]) -> BoundedProduct:
-        """Σ V with a bound of the Euclidean norm of the error of each column."""
+        """Σ V, (n, m), for V (n, m), with a bound of each column's error in the Euclidean norm, in the same unit."""
         return BoundedProduct(self.toeplitz.product(vectors), None, self.toeplitz.product_error(vectors))
 
     def shifted_solve(
         self, shift: float, right: Float[np.ndarray, "n m"], start: Float[np.ndarray, "n m"] | None = None
     ) -> Float[np.ndarray, "n m"]:
-        """(Σ + shift I)⁻¹ B, (n, m), by conjugate gradients from `start`; a proposal."""
+        """(Σ + shift I)⁻¹ B, (n, m), for B (n, m) and shift in squared units, by conjugate gradients.
+
+        They begin at `start` (n, m). A proposal: nothing is claimed about its error.
+        """
         return self.toeplitz.shifted_solve(shift, right, start)
 
     def sample(self, key: Array) -> Float[Array, " n"]:

@@ -77,15 +77,21 @@ class StructuredPrior(Protocol):
         ...
 
     def bounded_product(self, vectors: np.ndarray) -> BoundedProduct:
-        """Σ V (or Σ̃ V) with a bound of every rounding on the way from the exact covariance to the numbers."""
+        """Σ V (or Σ̃ V), (n, m), for V (n, m), with a bound of every rounding since the exact covariance.
+
+        In squared units of the values times the unit of V; bounds are as `BoundedProduct` has them.
+        """
         ...
 
     def shifted_solve(self, shift: float, right: np.ndarray) -> np.ndarray:
-        """(Σ + shift I)⁻¹ B (or with Σ̃), (n, m), for shift ≥ 0. A proposal: certificates check its residual."""
+        """(Σ + shift I)⁻¹ B (or with Σ̃), (n, m), for B (n, m) and shift ≥ 0 in squared units.
+
+        A proposal: certificates check its residual.
+        """
         ...
 
     def sample(self, key: Array) -> Float[Array, " n"]:
-        """One draw from N(0, Σ), (n,), reproducible from the key."""
+        """One draw from N(0, Σ), (n,), in the unit of the values, reproducible from the key."""
         ...
 
 

@@ -50,14 +50,17 @@ def test_everything_agrees_with_the_matrix(name, rng):
     prior = QuasiseparablePrior(EVERY[name], times, 0.1)
     expected = FORMULAS[name](np.abs(times[:, None] - times)) + 0.01 * np.eye(80)
     vectors = rng.standard_normal((80, 2))
-    np.testing.assert_allclose(prior.columns([3, 5]), expected[:, [3, 5]], rtol=1e-12)
-    np.testing.assert_allclose(prior.product(vectors), expected @ vectors, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(prior.bounded_product(vectors).values, expected @ vectors, rtol=1e-11, atol=1e-11)
+    # A few roundings of one kernel value; measured 1.5e-15.
+    np.testing.assert_allclose(prior.columns([3, 5]), expected[:, [3, 5]], rtol=1e-14)
+    # Sums of 80 products up to 50 in size round by 1e-14 each way; measured 2e-14.
+    np.testing.assert_allclose(prior.product(vectors), expected @ vectors, rtol=0, atol=5e-13)
+    np.testing.assert_allclose(prior.bounded_product(vectors).values, expected @ vectors, rtol=0, atol=5e-13)
+    # Two solves with a condition number of at most 830: 2e-13 in units of the solution; measured 1e-13.
     np.testing.assert_allclose(
-        prior.shifted_solve(0.3, vectors), np.linalg.solve(expected + 0.3 * np.eye(80), vectors), rtol=1e-9, atol=1e-10
+        prior.shifted_solve(0.3, vectors), np.linalg.solve(expected + 0.3 * np.eye(80), vectors), rtol=0, atol=1e-12
     )
     if name != "tinygp's own":  # whose evaluation of pairs is not what is tested here, and slow to compile
-        np.testing.assert_allclose(prior.covariance, expected, rtol=1e-12)
+        np.testing.assert_allclose(prior.covariance, expected, rtol=1e-14)
 
 
 def test_draws_have_the_prior_s_covariance():

@@ -76,19 +76,19 @@ def solve_cluster(
         start=own_directions(stack),
     )
     factor, columns = np.asarray(found.factor), np.asarray(found.columns)
-    count = _padded(len(widths))
+    count = padded(len(widths))
     if basis is not None:
         factor, columns = basis @ factor, np.matmul(basis, columns)
-        factor = _compressed(factor)
+        factor = compressed(factor)
         roots = np.asarray(whole.factors())
         wanted = [[roots[p * count + j][:, :k] for j, k in enumerate(widths)] for p in range(len(known))]
         covariances = [row[0].covariance / unit for row in known]
         factor = np.concatenate([factor, lift(factor, floor_variance / unit, covariances, wanted)], axis=1)
     duals = [[columns[p * count + j][:, :k] for j, k in enumerate(widths)] for p in range(len(known))]
-    return ClusterNoise(_compressed(factor) * np.sqrt(unit), duals, float(found.gap), int(found.steps))
+    return ClusterNoise(compressed(factor) * np.sqrt(unit), duals, float(found.gap), int(found.steps))
 
 
-def _compressed(factor: np.ndarray) -> np.ndarray:
+def compressed(factor: np.ndarray) -> np.ndarray:
     """Orthogonal columns in falling order of power, without those that hardly have any."""
     values, vectors = np.linalg.eigh(factor.T @ factor)
     kept = values > _DROPPED * max(float(np.sum(np.maximum(values, 0.0))), 0.0)
@@ -109,7 +109,7 @@ def _stack(known: list[list[Belief]], targets: np.ndarray, unit: float) -> tuple
     shared, owner, shift = _shared([one[0].covariance / unit for one in known])
     widths = [belief.variance.shape[0] for belief in known[0]]
     # More secrets than there are, whose floors are zero and so harmless: few programs are compiled.
-    k, w, count = max(widths), shared[0].shape[0], _padded(len(widths))
+    k, w, count = max(widths), shared[0].shape[0], padded(len(widths))
     directions = np.zeros((len(known) * count, w, k))
     base, slope = np.zeros((2, len(known) * count, k, k))
     for p, row in enumerate(known):
@@ -141,7 +141,8 @@ def _stack(known: list[list[Belief]], targets: np.ndarray, unit: float) -> tuple
     )
 
 
-def _padded(count: int) -> int:
+def padded(count: int) -> int:
+    """The next power of two, so that few programs are compiled."""
     return 1 << (count - 1).bit_length()
 
 

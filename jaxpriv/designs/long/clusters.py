@@ -11,12 +11,16 @@ import numpy as np
 
 from jaxpriv.errors import InputError
 from jaxpriv.priors.kernel_values import kernel_values
+from jaxpriv.priors.quasiseparable import QuasiseparablePrior
 from jaxpriv.secrets.secret import Secret
 
 
 APART = 1e-4  # correlation below which two secrets are designed apart: about 6 length scales
 FADED = 1e-6  # correlation at the edge of a window: about 8 length scales
-LARGEST_WINDOW = 2048  # fixes of a window
+LARGEST_WINDOW = 2048  # fixes of a window whose covariance is formed
+MATRIX_WINDOW = 512  # fixes up to which it is formed where products would do
+WIDEST_WINDOW = 65_536  # of a window of Matérn priors, which takes products only
+MOST_TOGETHER = 16  # coordinates of the secrets of such a window
 MOST_FLOORS = 120  # secrets times priors of one cluster
 _STEP = 64  # window sizes are multiples of it, so that few programs are compiled
 
@@ -33,6 +37,11 @@ class Cluster:
     def size(self) -> int:
         """Fixes in the window."""
         return self.stop - self.start
+
+
+def by_products(priors: Sequence[Any], size: int) -> bool:
+    """Whether a window of `size` fixes is dealt with by products and solves in O(n) rather than by its covariance."""
+    return size > MATRIX_WINDOW and all(isinstance(prior, QuasiseparablePrior) for prior in priors)
 
 
 def fading_lag(prior: Any, share: float) -> float:
@@ -56,7 +65,7 @@ def clusters_of(priors: Sequence[Any], secrets: Sequence[Secret]) -> list[Cluste
     """Groups of secrets that are far from each other under every prior, in the order of their times.
 
     A group that would be too large for one problem is cut at its widest gaps; the noise of the parts adds up, which is
-    private all the same and only costs more.
+    private all the same and only costs more. Windows above `LARGEST_WINDOW` fixes are for Matérn priors.
 
     Raises:
         InputError: times that are not sorted or differ between the priors, a kernel that does not fade within the
@@ -70,6 +79,7 @@ def clusters_of(priors: Sequence[Any], secrets: Sequence[Secret]) -> list[Cluste
         raise InputError(
             "several secrets on a long trace need sorted times: sort the fixes, and the secrets with them."
         )
+    markov = all(isinstance(prior, QuasiseparablePrior) for prior in priors)
     apart = max(fading_lag(prior, APART) for prior in priors)
     reach = max(fading_lag(prior, FADED) for prior in priors)
     order = sorted(range(len(secrets)), key=lambda i: min(secrets[i].indices))
@@ -86,14 +96,17 @@ def clusters_of(priors: Sequence[Any], secrets: Sequence[Secret]) -> list[Cluste
     while pending:
         group = pending.pop()
         cluster = _window(group, secrets, times, reach)
-        fits = cluster.size <= LARGEST_WINDOW and len(group) * len(priors) <= max(MOST_FLOORS, len(priors))
-        if fits:
+        few = len(group) * len(priors) <= max(MOST_FLOORS, len(priors))
+        # Where even one secret alone needs more, cutting the group would not help.
+        alone = _window(group[:1], secrets, times, reach).size > LARGEST_WINDOW
+        wide = markov and alone and sum(secrets[i].size for i in group) <= MOST_TOGETHER
+        if few and cluster.size <= (WIDEST_WINDOW if wide else LARGEST_WINDOW):
             found.append(cluster)
         elif len(group) == 1:
             raise InputError(
                 f"secret {group[0]} is correlated with {cluster.size} fixes around it (correlation above {FADED:g} "
-                f"within {reach:.4g}), and at most {LARGEST_WINDOW} fit into a window: thin the trace, or use a prior "
-                "that fades sooner. One secret under one prior has no such limit."
+                f"within {reach:.4g}), and at most {WIDEST_WINDOW if markov else LARGEST_WINDOW} fit into a window: "
+                "thin the trace, or use a prior that fades sooner. One secret under one prior has no such limit."
             )
         else:
             cut = _widest_gap(group, secrets, times)

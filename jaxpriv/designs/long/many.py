@@ -16,10 +16,11 @@ from jaxpriv.certificates.verb import Certificate
 from jaxpriv.designs.finish import SHADINGS, finished, floor_cost_upper, infeasible
 from jaxpriv.designs.long.cluster_bound import DualBlock, cost_lower, floor_value, joined, steepness
 from jaxpriv.designs.long.cluster_design import ClusterNoise, solve_cluster, window_beliefs
-from jaxpriv.designs.long.clusters import Cluster, clusters_of, fading_lag, overlapping
+from jaxpriv.designs.long.clusters import Cluster, by_products, clusters_of, fading_lag, overlapping
 from jaxpriv.designs.long.reduction import smooth_basis
+from jaxpriv.designs.long.wide_design import solve_wide_cluster, wide_floor_value
 from jaxpriv.designs.long.window_certificate import certificate_lag, certificate_of, cluster_losses
-from jaxpriv.designs.long.windows import window_covariance
+from jaxpriv.designs.long.windows import restricted, window_covariance
 from jaxpriv.designs.request import EFFORTS, Request
 from jaxpriv.designs.result import Design
 from jaxpriv.designs.targets import epsilon_of_each, target_losses
@@ -28,6 +29,7 @@ from jaxpriv.mechanisms.gaussian import GaussianMechanism
 from jaxpriv.secrets.secret import Secret
 
 
+METHOD = "clusters"  # as `stats` calls it; certified from products with the kernel's exact values
 LARGEST_FACTOR = 2**31  # bytes of the mechanism's dense factor
 _TOLERANCE = 1e-4  # relative gap of one cluster's problem at normal effort, never below the request's
 _SHADINGS = (1e-7, 2e-6)  # one prior, several: what the left-out columns and the windows' edges may cost
@@ -66,13 +68,22 @@ class ManyProblem:
         self.noises = []
         times = np.asarray(self.priors[0].times)
         for cluster in self.clusters:
-            known = window_beliefs(self.priors, self.secrets, cluster, edges=True)
             goals = self.targets[list(cluster.secrets)] * scale * (1.0 - _SHADINGS[len(self.priors) > 1])
             here = [index - cluster.start for i in cluster.secrets for index in self.secrets[i].indices]
-            # One floor has a closed form, which the ascent finds in a few steps on any window.
-            several = len(self.priors) * len(cluster.secrets) > 1
             window = times[cluster.start : cluster.stop]
-            basis = smooth_basis(window, np.array(here), self.lengthscale) if several else None
+            basis = smooth_basis(window, np.array(here), self.lengthscale)
+            # `clusters_of` sees to it that there is a basis wherever there can be no matrix.
+            if by_products(self.priors, cluster.size) and basis is not None:
+                self.noises.append(
+                    solve_wide_cluster(
+                        self.priors, self.secrets, cluster, goals, floor_variance, tolerance, steps, basis
+                    )
+                )
+                continue
+            known = window_beliefs(self.priors, self.secrets, cluster, edges=True)
+            # One floor has a closed form, which the ascent finds in a few steps on any window.
+            if len(self.priors) * len(cluster.secrets) == 1:
+                basis = None
             self.noises.append(solve_cluster(known, goals, floor_variance, tolerance, steps, basis))
 
     def scaled(self, which: Sequence[int], factor: float) -> None:
@@ -232,11 +243,15 @@ def _cost_lower(problem: ManyProblem, scale: float, floor_variance: float) -> fl
     covariance = np.zeros((0, 0))
     for block in sorted(blocks, key=lambda one: (one.cluster, one.prior)):
         cluster = problem.clusters[block.cluster]
+        here = np.array(problem.secrets[block.secret].indices) - cluster.start
+        target = float(problem.targets[block.secret, block.prior]) * scale
+        if by_products(problem.priors, cluster.size):
+            part = restricted(problem.priors[block.prior], cluster.start, cluster.stop)
+            values.append(wide_floor_value(part, here, target, block.columns))
+            continue
         if known != (block.cluster, block.prior):
             covariance = window_covariance(problem.priors[block.prior], cluster.start, cluster.stop)
             known = block.cluster, block.prior
-        here = np.array(problem.secrets[block.secret].indices) - cluster.start
-        target = float(problem.targets[block.secret, block.prior]) * scale
         values.append(
             floor_value(covariance, covariance[:, here], covariance[np.ix_(here, here)], target, block.columns)
         )
@@ -275,7 +290,7 @@ def _tolerance(request: Request) -> float:
 
 def _stats(problem: ManyProblem) -> dict[str, Any]:
     return {
-        "method": "clusters",
+        "method": METHOD,
         "reason": "several secrets on a long trace: a majorant for each cluster of near secrets, and their sum",
         "clusters": len(problem.clusters),
         "largest_window": max(cluster.size for cluster in problem.clusters),

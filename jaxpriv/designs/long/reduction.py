@@ -7,6 +7,8 @@ docs/long_traces_approximations.md).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import scipy.linalg
 from scipy.interpolate import BSpline
@@ -63,29 +65,46 @@ def _knots(times: np.ndarray, centres: np.ndarray, closest: float, growth: float
     return found[np.concatenate([[True], np.diff(found) > 1e-9 * (last - first)])]
 
 
+Solve = Callable[[np.ndarray], np.ndarray]
+
+
 def lift(
     factor: np.ndarray, floor_variance: float, covariances: list[np.ndarray], roots: list[list[np.ndarray]]
+) -> np.ndarray:
+    """`lift_with` for priors whose covariances, (w, w), are at hand."""
+
+    def solver(covariance: np.ndarray) -> Callable[[np.ndarray], Solve]:
+        def given(current: np.ndarray) -> Solve:
+            noisy = covariance + current @ current.T
+            noisy[np.diag_indices_from(noisy)] += floor_variance
+            root = scipy.linalg.cho_factor(noisy, lower=True, overwrite_a=True, check_finite=False)
+            return lambda right: scipy.linalg.cho_solve(root, right, check_finite=False)
+
+        return given
+
+    return lift_with([solver(covariance) for covariance in covariances], factor, roots)
+
+
+def lift_with(
+    solvers: Sequence[Callable[[np.ndarray], Solve]], factor: np.ndarray, roots: list[list[np.ndarray]]
 ) -> np.ndarray:
     """What must be added to the noise `factor` factorᵀ + floor I to meet U Uᵀ − Σ for every U of `roots`, (w, q).
 
     Where a loss Uᵀ A⁻¹ U, A = Σ + noise, exceeds 1 the columns A⁻¹ U y are added, at the least cost to first order in
-    the excess; after a few passes columns of U itself remove the rest exactly. `covariances` one for each prior,
-    `roots` [prior][secret] (w, k).
+    the excess; after a few passes columns of U itself remove the rest exactly. `solvers`, one for each prior, give from
+    a factor F the function B ↦ A⁻¹ B for the noise F Fᵀ + floor I; `roots` [prior][secret] (w, k).
     """
     added: list[np.ndarray] = []
-    for covariance, wanted in zip(covariances, roots, strict=True):
-        current = np.concatenate([factor, *added], axis=1)
-        noisy = covariance + current @ current.T
-        noisy[np.diag_indices_from(noisy)] += floor_variance
-        root = scipy.linalg.cho_factor(noisy, lower=True, overwrite_a=True, check_finite=False)
-        plain = scipy.linalg.cho_solve(root, np.concatenate(wanted, axis=1), check_finite=False)
+    for solver, wanted in zip(solvers, roots, strict=True):
+        solve = solver(np.concatenate([factor, *added], axis=1))
+        plain = solve(np.concatenate(wanted, axis=1))
         ends = np.cumsum([0, *(one.shape[1] for one in wanted)])
         mine: list[np.ndarray] = []
         for turn in range(_PASSES + 1):
             solved = plain
             if mine:
                 extra = np.concatenate(mine, axis=1)
-                inner = scipy.linalg.cho_solve(root, extra, check_finite=False)
+                inner = solve(extra)
                 small = np.eye(extra.shape[1]) + extra.T @ inner
                 solved = plain - inner @ np.linalg.solve(small, extra.T @ plain)
             new = []

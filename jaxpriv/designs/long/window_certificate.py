@@ -21,10 +21,10 @@ from jaxpriv.certificates.arithmetic import fraction_down
 from jaxpriv.certificates.loss import LossBound
 from jaxpriv.certificates.scalars import divergence, renyi_epsilon
 from jaxpriv.certificates.structured import structured_loss_bounds
+from jaxpriv.certificates.structured_windows import OutsideAsOne
 from jaxpriv.certificates.verb import Certificate
-from jaxpriv.designs.long.clusters import Cluster, fading_lag, overlapping
+from jaxpriv.designs.long.clusters import Cluster, by_products, fading_lag, overlapping
 from jaxpriv.designs.long.windows import covariance_beyond, restricted, window_covariance
-from jaxpriv.priors.structured import BoundedProduct
 from jaxpriv.secrets.secret import Secret
 
 
@@ -32,68 +32,20 @@ _MARGIN = 1e-16  # correlation at the edge of the wider window
 _LOOSE = 1e-6  # relative width of a loss above which a wider window is tried
 
 
-class OutsideAsOne:
-    """A prior on the fixes `low` … `high` − 1, and one last coordinate that stands for the norm of all others.
+class _DenseCore:
+    """(Σ[W, W] + shift I)⁻¹ for the fixes `start` … `stop` − 1, by a Cholesky factor that is kept for one shift."""
 
-    For vectors that are zero outside the window: products are exact on it within their bounds, and the last coordinate
-    of a product is zero within a bound of the norm of what the product is outside. `inner` is the window on which
-    solves are proposed.
-    """
-
-    one_sided = False
-
-    def __init__(self, prior: Any, low: int, high: int, inner: slice):
-        self.part, self.low, self.high, self.inner = restricted(prior, low, high), low, high, inner
-        self.nugget = prior.nugget  # of the whole, which the part cannot know better
-        self.size = high - low + 1
-        times = np.asarray(prior.times)
-        here = times[low:high]
-        away = np.full(here.size, np.inf)
-        if low > 0:
-            away = np.minimum(away, here - times[low - 1])
-        if high < times.size:
-            away = np.minimum(away, times[high] - here)
-        everything = low == 0 and high == times.size
-        count = math.sqrt(times.size - (high - low)) * (1.0 + 2.0**-50)
-        self._leak = np.zeros(here.size) if everything else count * covariance_beyond(prior, away)
-        self._noisy = window_covariance(prior, low + inner.start, low + inner.stop)
+    def __init__(self, prior: Any, start: int, stop: int):
+        self._noisy = window_covariance(prior, start, stop)
         self._factor: tuple[float, Any] | None = None
-        if hasattr(self.part, "exact_block"):
-            self.exact_block = self.part.exact_block
-
-    def columns(self, indices: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Of the window, and zero for the rest."""
-        return _with_row(np.asarray(self.part.columns(indices)))
-
-    def columns_error(self, indices: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Of the window, and a bound of the norm of the rest."""
-        errors = _with_row(np.asarray(self.part.columns_error(indices)))
-        errors[-1] = self._leak[np.asarray(indices, dtype=int)]
-        return errors
-
-    def product(self, vectors: np.ndarray) -> np.ndarray:
-        """Σ V on the window."""
-        return _with_row(self.part.product(vectors[:-1]))
-
-    def bounded_product(self, vectors: np.ndarray) -> BoundedProduct:
-        """Σ V on the window; the rest is in the error."""
-        image = self.part.bounded_product(vectors[:-1])
-        outside = (self._leak @ np.abs(vectors[:-1])) * (1.0 + 2.0**-30)
-        entries = image.entries
-        if entries is not None:
-            entries = _with_row(entries)
-            entries[-1] = outside
-        return BoundedProduct(_with_row(image.values), entries, (image.norms + outside) * (1.0 + 2.0**-50))
 
     def shifted_solve(self, shift: float, right: np.ndarray) -> np.ndarray:
-        """(Σ[W, W] + shift I)⁻¹ on the inner window, zero elsewhere: a proposal."""
+        """For a right side (w, m)."""
         if self._factor is None or self._factor[0] != shift:
             matrix = self._noisy.copy()
             matrix[np.diag_indices_from(matrix)] += shift
             self._factor = shift, scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True)
-        solution = np.zeros_like(right)
-        solution[self.inner] = scipy.linalg.cho_solve(self._factor[1], right[self.inner])
-        return solution
+        return scipy.linalg.cho_solve(self._factor[1], right)
 
 
 def cluster_losses(
@@ -107,8 +59,10 @@ def cluster_losses(
 ) -> list[LossBound]:
     """Bounds of the losses of the secrets of cluster `which` under the sum of all clusters' noise and the floor.
 
-    `factors[c]`, (w_c, q_c), is what cluster c adds on its window. `lag`: how far beyond the window products are
-    evaluated, in the unit of the times.
+    Losses are gains in precision, in 1/squared units of the values, one for each secret of the cluster, in its order.
+    `factors[c]`, (w_c, q_c), is what cluster c adds on its window, in the unit of the values, `floor_variance` the
+    variance of the floor in squared units. `lag`: how far beyond the window products are evaluated, in the unit of the
+    times.
     """
     own = clusters[which]
     bounds = _on_window(prior, secrets, clusters, factors, own, (own.start, own.stop), floor_variance, lag)
@@ -132,14 +86,20 @@ def _on_window(
     floor_variance: float,
     lag: float,
 ) -> list[LossBound]:
-    """The same with Y zero outside the fixes `span`."""
+    """The same with Y zero outside the fixes `span`: first and one past the last of them."""
     times = np.asarray(prior.times)
     near = overlapping(clusters, *span)
     low = min(min(clusters[c].start for c in near), int(np.searchsorted(times, times[span[0]] - lag)))
     beyond = int(np.searchsorted(times, times[span[1] - 1] + lag, side="right"))
     low, high = _rounded(low, max(max(clusters[c].stop for c in near), beyond), times.size)
     factor = np.concatenate([_placed(factors[c], clusters[c], low, high) for c in near], axis=1)
-    window = OutsideAsOne(prior, low, high, slice(span[0] - low, span[1] - low))
+    window = OutsideAsOne(
+        restricted(prior, low, high),
+        _leak(prior, low, high),
+        prior.nugget,  # of the whole, which the part cannot know better
+        slice(span[0] - low, span[1] - low),
+        restricted(prior, *span) if by_products([prior], span[1] - span[0]) else _DenseCore(prior, *span),
+    )
     positions = [[index - low for index in secrets[i].indices] for i in own.secrets]
     return structured_loss_bounds(window, positions, factor, floor_variance)
 
@@ -180,8 +140,18 @@ def _rounded(low: int, high: int, size: int) -> tuple[int, int]:
     return low, low + wanted
 
 
-def _with_row(values: np.ndarray) -> np.ndarray:
-    return np.concatenate([values, np.zeros((1, values.shape[1]))])
+def _leak(prior: Any, low: int, high: int) -> np.ndarray:
+    """For the fixes `low` … `high` − 1 a bound of the norm of each one's covariances with all others, (w,)."""
+    times = np.asarray(prior.times)
+    here = times[low:high]
+    away = np.full(here.size, np.inf)
+    if low > 0:
+        away = np.minimum(away, here - times[low - 1])
+    if high < times.size:
+        away = np.minimum(away, times[high] - here)
+    if low == 0 and high == times.size:
+        return np.zeros(here.size)
+    return math.sqrt(times.size - (high - low)) * (1.0 + 2.0**-50) * covariance_beyond(prior, away)
 
 
 def _placed(factor: np.ndarray, cluster: Cluster, low: int, high: int) -> np.ndarray:

@@ -14,10 +14,20 @@ from jaxpriv.priors import kernels
 from jaxpriv.priors.regular_grid import GridPrior, on_regular_times
 
 
+RBF, PERIODIC, MATERN = kernels.rbf(6.1), kernels.periodic(24.0, 1.1), kernels.matern32(9.0)
+ONE, TWO = (500,), (500, 504)
+
+
 @pytest.mark.parametrize(
-    "kernel", [kernels.rbf(6.1), kernels.periodic(24.0, 1.1), kernels.matern32(9.0)], ids=["rbf", "periodic", "matern"]
+    ("kernel", "indices"),
+    [
+        (RBF, ONE),
+        (PERIODIC, TWO),
+        (MATERN, ONE),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((RBF, TWO), (PERIODIC, ONE), (MATERN, TWO))),
+    ],
+    ids=["rbf, one", "periodic, two", "matern, one", "rbf, two", "periodic, one", "matern, two"],
 )
-@pytest.mark.parametrize("indices", [(500,), (500, 504)])
 def test_the_design_is_the_dense_one(kernel, indices):
     prior = GridPrior(kernel, 1.0, 1000, 0.01)
     secret = jp.Secret(indices, 1.0)

@@ -125,12 +125,13 @@ def test_the_windowed_certificate_contains_the_dense_loss(kind):
     for c, secret in enumerate(secrets):
         (bound,) = cluster_losses(prior, secrets, clusters, factors, c, 1e-4, 60.0)
         truth = dense_loss(prior, secret.indices, noise)
-        # The dense value itself is good to about 1e-9 (condition number 1e5).
-        assert bound.lower * (1.0 - 1e-8) <= truth <= bound.upper * (1.0 + 1e-8)
-        assert bound.upper <= bound.lower * 1.01
-        # What is not seen must be in the bound: with a short reach it is wide, and still right.
+        # Measured: the dense value lies inside even where the bounds are 1e-12 apart; ten times that for another BLAS.
+        assert bound.lower * (1.0 - 1e-11) <= truth <= bound.upper * (1.0 + 1e-11)
+        # Measured: at most 1.3e-9 apart, for the pair on the grid, whose kernel the window cuts off.
+        assert bound.upper <= bound.lower * (1.0 + 1e-8)
+        # What is not seen must be in the bound: it is right without any reach beyond the window, too.
         (short,) = cluster_losses(prior, secrets, clusters, factors, c, 1e-4, 0.0)
-        assert truth <= short.upper * (1.0 + 1e-8)
+        assert truth <= short.upper * (1.0 + 1e-11)
         whole = structured_loss_bounds(prior, [secret.indices], np.linalg.cholesky(noise), 0.0)
         assert whole[0].lower <= bound.upper
 
@@ -158,8 +159,9 @@ def test_the_basis_is_orthonormal_and_holds_the_secret():
     basis = smooth_basis(t, np.array([200]), 10.0)
     assert basis is not None and basis.shape == (400, 128)
     kept = basis[:, np.linalg.norm(basis, axis=0) > 0.5]
-    np.testing.assert_allclose(kept.T @ kept, np.eye(kept.shape[1]), atol=1e-12)
-    np.testing.assert_allclose(basis @ basis[200], np.eye(400)[200], atol=1e-12)
+    # Rounding of 400 terms of size 1/20; measured 4e-15 and 1e-15.
+    np.testing.assert_allclose(kept.T @ kept, np.eye(kept.shape[1]), atol=1e-13)
+    np.testing.assert_allclose(basis @ basis[200], np.eye(400)[200], atol=1e-13)
     assert smooth_basis(t[:100], np.array([50]), 10.0) is None
 
 
@@ -206,10 +208,11 @@ def test_the_sum_over_clusters_protects_each():
     prior = QuasiseparablePrior(kernels.matern32(2.0), times(n), 0.1)
     secrets = [jp.Secret([80], 1.0), jp.Secret([220], 1.0)]
     found = jp.design(prior, secrets, epsilon=1.0)
-    assert found.stats["clusters"] == 2 and found.gap < 1e-5
+    assert found.stats["clusters"] == 2 and found.gap < 1e-6  # the default tolerance; measured 1e-7
     checked = jp.certify(jp.GaussianPrior(np.asarray(prior.covariance)), secrets, found.mechanism)
     assert np.all(checked.epsilons <= 1.0)
-    np.testing.assert_allclose(checked.epsilons, found.epsilons, rtol=1e-9)
+    # Two certificates of one mechanism, each within its rounding of the loss; measured 1e-13 apart.
+    np.testing.assert_allclose(checked.epsilons, found.epsilons, rtol=1e-12)
 
 
 @pytest.mark.slow
