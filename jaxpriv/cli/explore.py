@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from jaxpriv.cli.columns import parse_columns
 from jaxpriv.cli.console import progress, reporting_errors, say
 from jaxpriv.cli.prior_options import (
     KernelOption,
@@ -19,10 +18,8 @@ from jaxpriv.cli.prior_options import (
     read_prior,
 )
 from jaxpriv.cli.protect_options import (
-    ColumnsOption,
     CompoundOption,
     DeltaOption,
-    DuplicatesOption,
     EffortOption,
     EveryOption,
     ForceOption,
@@ -35,12 +32,17 @@ from jaxpriv.cli.protect_options import (
     RadiusOption,
     ResolutionOption,
     SecretOption,
-    StrictOption,
     TraceArgument,
+)
+from jaxpriv.cli.quantities import parse_duration, parse_length, parse_origin
+from jaxpriv.cli.reading import (
+    ColumnsOption,
+    DuplicatesOption,
+    StrictOption,
     TrackOption,
     WhoOption,
+    reading_options,
 )
-from jaxpriv.cli.quantities import parse_duration, parse_length, parse_origin, parse_track
 from jaxpriv.errors import InputError
 
 
@@ -109,7 +111,7 @@ def explore(
         near = None if match is None else parse_length("--match", match)
         ends = None if hide_ends is None else parse_length("--hide-ends", hide_ends)
         centre = None if origin is None else parse_origin("--origin", origin)
-        chosen, named = parse_track(track), parse_columns(columns)
+        reading = reading_options(columns, who, track, strict, duplicates)
         expected = read_prior(prior, prior_set, tuple(kernel or ()), lengthscale, sd, nugget, period)
         values = None if epsilons is None else _numbers("--epsilons", epsilons)
         seconds = parse_duration("--limit", limit)
@@ -117,7 +119,6 @@ def explore(
         from jaxpriv.jobs.explore import LADDER, explore_file
         from jaxpriv.jobs.requests import SecretRequest
         from jaxpriv.jobs.target import Target
-        from jaxpriv.traces.contents import ReadOptions
         from jaxpriv.traces.projection import LocalPlane
 
         target = Target(lengths["--radius"], epsilon, order, delta, lengths["--resolution"], effort=effort)
@@ -129,8 +130,7 @@ def explore(
                 target,
                 expected,
                 ladder=values or LADDER,
-                reading=ReadOptions(named, who, chosen, duplicates),
-                strict=strict,
+                reading=reading,
                 origin=None if centre is None else LocalPlane(*centre),
                 limit_s=seconds,
                 force=force,

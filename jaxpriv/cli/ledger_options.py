@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jaxpriv.cli.console import say
+from jaxpriv.cli.written import say_written, show_report
 from jaxpriv.errors import InputError
 
 
@@ -78,8 +79,5 @@ def say_answered(done: Answered, out: Path, *, json: bool, quiet: bool) -> None:
         say(f"Release number {done.record.number} again; nothing new is published, and nothing is spent.")
         for warning in done.warnings:
             say(f"Warning: {warning}")
-        say(f"Written: {out}/share (to share) and {out}/private (to keep). To check: jaxpriv verify {out}")
-    if json:
-        typer.echo(done.json)
-    elif not quiet:
-        typer.echo("\n" + done.text, nl=False)
+        say_written(out)
+    show_report(done.json, done.text, json=json, quiet=quiet)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from jaxpriv.cli.columns import parse_columns
-from jaxpriv.cli.console import progress, reporting_errors, say
+from jaxpriv.cli.console import progress, reporting_errors
 from jaxpriv.cli.ledger_options import (
     LedgerOption,
     LimitOption,
@@ -30,11 +29,9 @@ from jaxpriv.cli.prior_options import (
 from jaxpriv.cli.protect_options import (
     AgainOption,
     BudgetOption,
-    ColumnsOption,
     CompoundOption,
     DeltaOption,
     DryRunOption,
-    DuplicatesOption,
     EffortOption,
     EpsilonOption,
     EveryOption,
@@ -53,15 +50,21 @@ from jaxpriv.cli.protect_options import (
     SecretOption,
     SeriesOption,
     SimulateOption,
-    StrictOption,
     ToOption,
     TraceArgument,
-    TrackOption,
     UncertaintyOption,
-    WhoOption,
 )
-from jaxpriv.cli.quantities import parse_duration, parse_length, parse_origin, parse_size, parse_time, parse_track
+from jaxpriv.cli.quantities import parse_duration, parse_length, parse_origin, parse_size, parse_time
+from jaxpriv.cli.reading import (
+    ColumnsOption,
+    DuplicatesOption,
+    StrictOption,
+    TrackOption,
+    WhoOption,
+    reading_options,
+)
 from jaxpriv.cli.series import protect_column, refuse_with_series
+from jaxpriv.cli.written import say_release
 from jaxpriv.errors import InputError
 
 
@@ -144,17 +147,14 @@ def protect(
         near = None if match is None else parse_length("--match", match)
         ends = None if hide_ends is None else parse_length("--hide-ends", hide_ends)
         centre = None if origin is None else parse_origin("--origin", origin)
-        chosen = parse_track(track)
-        named = parse_columns(columns)
+        reading = reading_options(columns, who, track, strict, duplicates)
         expected = read_prior(prior, prior_set, tuple(kernel or ()), lengthscale, sd, nugget, period, size)
         regular = _grid(grid, start, end)
 
         from jaxpriv.jobs.requests import SecretRequest
         from jaxpriv.jobs.target import Target
-        from jaxpriv.traces.contents import ReadOptions
         from jaxpriv.traces.projection import LocalPlane
 
-        reading = ReadOptions(named, who, chosen, duplicates)
         target = Target(
             lengths["--radius"],
             epsilon,
@@ -176,7 +176,6 @@ def protect(
                 target,
                 expected,
                 reading=reading,
-                strict=strict,
                 simulate=simulate,
                 dry_run=dry_run,
                 force=force,
@@ -197,7 +196,6 @@ def protect(
                     target,
                     expected,
                     reading=reading,
-                    strict=strict,
                     origin=plane,
                     force=force,
                     grid=regular,
@@ -219,7 +217,6 @@ def protect(
                     expected,
                     account,
                     reading=reading,
-                    strict=strict,
                     origin=plane,
                     force=force,
                     again=again,
@@ -242,7 +239,6 @@ def protect(
                 target,
                 expected,
                 reading=reading,
-                strict=strict,
                 simulate_seed=simulate,
                 origin=plane,
                 force=force,
@@ -268,19 +264,7 @@ def _grid(step: str | None, start: str | None, end: str | None) -> GridRequest |
 
 
 def _say_done(done: Protected, out: Path, *, json: bool, quiet: bool) -> None:
-    from jaxpriv.report.text import SIMULATED, report_text
+    from jaxpriv.report.text import report_text
 
-    if not quiet:
-        if done.secrets.naive:
-            say("Note: --secret has no offset from UTC and was taken as UTC.")
-        for sentence in (*done.report.cleaning, *done.odd):
-            say(f"Note: {sentence}")
-        if done.released.simulated:
-            say(SIMULATED)
-            say(f"Written: {out}/share and {out}/private.")
-        else:
-            say(f"Written: {out}/share (to share) and {out}/private (to keep). To check: jaxpriv verify {out}")
-    if json:
-        typer.echo(done.report.to_json())
-    elif not quiet:
-        typer.echo("\n" + report_text(done.report), nl=False)
+    report, notes = done.report, (*done.report.cleaning, *done.report.odd)
+    say_release(report, report_text(report), out, notes, naive=done.secrets.naive, json=json, quiet=quiet)

@@ -1,4 +1,4 @@
-"""The options of `jaxpriv protect`, but for those of the prior."""
+"""The options of `jaxpriv protect`, but for those of the prior and of reading the file."""
 
 from __future__ import annotations
 
@@ -104,40 +104,6 @@ EffortOption = Annotated[
         metavar="EFFORT",
         help="Steps of the solver: low, normal or high; the report says how near to the least noise it came.",
         rich_help_panel=_HOW,
-    ),
-]
-TrackOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NUMBER", help="Which track of a GPX file, from 1, or all of one person's.", rich_help_panel=_HOW
-    ),
-]
-ColumnsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAMES",
-        help="Which column of a table is what, by name or number from 1: time=when,lat=y,lon=x,who=cab; dates=dmy "
-        "for times like 20/03/2021 00:22.",
-        rich_help_panel=_HOW,
-    ),
-]
-WhoOption = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Whose rows to take from a table of several people.", rich_help_panel=_HOW),
-]
-DuplicatesOption = Annotated[
-    Literal["merge", "noise"],
-    typer.Option(
-        metavar="RULE",
-        help="What several rows of one instant are: one fix, written more than once (merge), or repeated measurements "
-        "(noise).",
-        rich_help_panel=_HOW,
-    ),
-]
-StrictOption = Annotated[
-    bool,
-    typer.Option(
-        "--strict", metavar="", help="Refuse a file that needs cleaning; repair nothing.", rich_help_panel=_HOW
     ),
 ]
 OrderOption = Annotated[float, typer.Option(help="Rényi order of epsilon.", rich_help_panel=_HOW)]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from jaxpriv.cli.console import progress, say
+from jaxpriv.cli.console import progress
+from jaxpriv.cli.written import say_release
 from jaxpriv.errors import InputError
 
 
@@ -33,7 +34,6 @@ def protect_column(
     prior: PriorRequest,
     *,
     reading: ReadOptions,
-    strict: bool,
     simulate: int | None,
     dry_run: bool,
     force: bool,
@@ -44,48 +44,31 @@ def protect_column(
     """Protect a column, and say what was done."""
     from jaxpriv.jobs.series.job import dry_run_series, protect_series_file
     from jaxpriv.jobs.series.text import series_text
-    from jaxpriv.report.text import SIMULATED
 
-    with progress(quiet) as step:
-        if dry_run:
+    if dry_run:
+        with progress(quiet) as step:
             text = dry_run_series(
-                path, column, out, secrets, target, prior, reading=reading, strict=strict, force=force, progress=step
+                path, column, out, secrets, target, prior, reading=reading, force=force, progress=step
             )
-            done = None
-        else:
-            text = ""
-            done = protect_series_file(
-                path,
-                column,
-                out,
-                secrets,
-                target,
-                prior,
-                reading=reading,
-                strict=strict,
-                simulate_seed=simulate,
-                force=force,
-                again=again,
-                progress=step,
-            )
-    if done is None:
         if not quiet:
             typer.echo(text, nl=False)
         return
-    if not quiet:
-        if done.made.secrets.naive:
-            say("Note: --secret has no offset from UTC and was taken as UTC.")
-        for sentence in done.report.cleaning:
-            say(f"Note: {sentence}")
-        if done.released.simulated:
-            say(SIMULATED)
-            say(f"Written: {out}/share and {out}/private.")
-        else:
-            say(f"Written: {out}/share (to share) and {out}/private (to keep). To check: jaxpriv verify {out}")
-    if json:
-        typer.echo(done.report.to_json())
-    elif not quiet:
-        typer.echo("\n" + series_text(done.report), nl=False)
+    with progress(quiet) as step:
+        done = protect_series_file(
+            path,
+            column,
+            out,
+            secrets,
+            target,
+            prior,
+            reading=reading,
+            simulate_seed=simulate,
+            force=force,
+            again=again,
+            progress=step,
+        )
+    report, naive = done.report, done.made.secrets.naive
+    say_release(report, series_text(report), out, report.cleaning, naive=naive, json=json, quiet=quiet)
 
 
 def inspect_column(path: Path, column: str, reading: ReadOptions, *, json: bool) -> None:

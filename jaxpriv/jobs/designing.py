@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxpriv.designs.axes import AxesDesign, design_axes
+from jaxpriv.designs.long.dispatch import without_matrix
 from jaxpriv.errors import CertificateError, InfeasibleError, InputError
 from jaxpriv.jobs.axis import Axis
 from jaxpriv.jobs.independent import Comparison, compare
@@ -18,6 +19,7 @@ from jaxpriv.jobs.prior_sources import PriorSource
 from jaxpriv.jobs.secret_sources import ChosenSecrets
 from jaxpriv.jobs.target import Target
 from jaxpriv.priors.process import ProcessPrior
+from jaxpriv.priors.protocol import Prior
 from jaxpriv.report.rounding import given, significant
 from jaxpriv.secrets.collection import as_secrets
 from jaxpriv.secrets.secret import EveryPoint, Secret
@@ -86,9 +88,12 @@ def design_for(axes: list[list[ProcessPrior]], wanted: Wanted, listed: Sequence[
     return made
 
 
-def _design(axes: list[list[ProcessPrior]], wanted: Wanted, listed: Sequence[Any], target: Target) -> AxesDesign:
+def _design(axes: Sequence[Sequence[Prior]], wanted: Wanted, listed: Sequence[Any], target: Target) -> AxesDesign:
     n, dims = axes[0][0].size, len(axes)
     options = {"order": target.order, "resolution": target.resolution_m, "effort": target.effort}
+    if target.effort != "high" and target.uncertainty_m is None:
+        quick = [without_matrix(axis, wanted) for axis in axes]
+        axes = [axis if found is None else found for axis, found in zip(axes, quick, strict=True)]
     if target.epsilon is not None:
         return design_axes(axes, wanted, epsilon=target.epsilon, **options)
     if target.uncertainty_m is not None:
@@ -109,7 +114,7 @@ def _design(axes: list[list[ProcessPrior]], wanted: Wanted, listed: Sequence[Any
     return design_axes(axes, wanted, budget=total, floor_sd=floor_sd, **options)
 
 
-def _check_uncertainty(axes: list[list[ProcessPrior]], listed: Sequence[Any], target: Target) -> None:
+def _check_uncertainty(axes: Sequence[Sequence[Prior]], listed: Sequence[Any], target: Target) -> None:
     """What a prior knows without any release, no noise can hide."""
     assert target.uncertainty_m is not None
     if any(secret.size > 1 for secret in listed):

@@ -15,7 +15,6 @@ from jaxpriv.jobs.target import Target
 from jaxpriv.report.rounding import significant
 from jaxpriv.traces.contents import ReadOptions
 from jaxpriv.traces.files import read_trace
-from jaxpriv.traces.gpx_format import TrackChoice
 from jaxpriv.traces.instants import format_instant
 from jaxpriv.traces.oddities import find_oddities
 from jaxpriv.traces.projection import LocalPlane
@@ -28,9 +27,7 @@ def dry_run(
     target: Target,
     prior: PriorRequest | PriorChoice,
     *,
-    track: TrackChoice = None,
     reading: ReadOptions | None = None,
-    strict: bool = False,
     origin: LocalPlane | None = None,
     force: bool = False,
     grid: GridRequest | None = None,
@@ -43,7 +40,7 @@ def dry_run(
     check_output(out, force)
     start = time.perf_counter()
     progress("Reading the trace")
-    trace = read_trace(path, track, options=reading, strict=strict, progress=progress)
+    trace = read_trace(path, options=reading, progress=progress)
     regular = None if grid is None else grid.times(int(trace.time_us[0]), int(trace.time_us[-1]))
     made = plan(trace, secrets, target, prior, origin=origin, progress=progress)
     took = time.perf_counter() - start

@@ -98,7 +98,6 @@ def explore_file(
     *,
     ladder: Sequence[float] = LADDER,
     reading: ReadOptions | None = None,
-    strict: bool = False,
     origin: LocalPlane | None = None,
     limit_s: float = _LIMIT_S,
     force: bool = False,
@@ -113,7 +112,7 @@ def explore_file(
     if (out / "share").exists():
         raise InputError(f"{out} holds a release; choose another --out")
     progress("Reading the trace")
-    trace = read_trace(path, options=reading, strict=strict, progress=progress)
+    trace = read_trace(path, options=reading, progress=progress)
     found = explore(trace, secrets, target, prior, ladder=ladder, origin=origin, limit_s=limit_s, progress=progress)
     progress("Writing")
     with output_folder(out, force) as folder:
@@ -153,4 +152,5 @@ def _rung(trace: Trace, target: Target, made: Planned) -> Rung:
     report = make_report(trace, made.secrets, target, made.source, made.plane, made.noise, drawn, None)
     details = page_details(trace, made.metres, made.secrets, made.source, made.noise, drawn, report)
     variance = sum(axis.noise_variance() for axis in axes) + len(axes) * 4.0**drawn.exponent / 12
-    return Rung(report, details, np.sqrt(variance))
+    shown = np.isin(trace.time_us, details.time_us)  # of a long trace the page has some fixes only
+    return Rung(report, details, np.sqrt(variance)[shown])

@@ -9,13 +9,14 @@ from typing import Any
 
 from jaxpriv.errors import InputError
 from jaxpriv.jobs.plain_json import plain
-from jaxpriv.traces.cleaning import MAX_POINTS, clean, examine
+from jaxpriv.traces.cleaning import clean, examine
 from jaxpriv.traces.contents import Contents, Person, ReadOptions
 from jaxpriv.traces.files import file_contents
 from jaxpriv.traces.instants import format_instant
 from jaxpriv.traces.oddities import Oddities, find_oddities
 from jaxpriv.traces.projection import EXTENT_M
 from jaxpriv.traces.sources import Progress
+from jaxpriv.traces.timed import MAX_POINTS
 from jaxpriv.traces.trace import Cleaning, RawRows
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jaxpriv.jobs.believed import drawn_fixes
 from jaxpriv.jobs.prior_sources import PriorSource
 from jaxpriv.jobs.secret_sources import ChosenSecrets
 from jaxpriv.report.page.details import ReleaseDetails, SecretDetails, covariance_rows
@@ -32,7 +33,8 @@ def page_details(
     axes = (noise.east, noise.north)
     paths = [axis.believed_path(released.metres[:, i]) for i, axis in enumerate(axes)]
     positions = sorted({position for secret in secrets.secrets for position in secret.positions})
-    rows = covariance_rows(trace.n_points, positions)
+    drawn = drawn_fixes(trace.n_points, positions)
+    rows = covariance_rows(len(drawn), np.searchsorted(drawn, positions).tolist())
     named = [[(prior, label) for prior, label in zip(one.choices, one.labels, strict=True)] for one in source.axes]
     if named[0] == named[1]:
         labels = source.axes[0].labels
@@ -46,17 +48,17 @@ def page_details(
         labels, worst = east + north, (east[noise.east.worst], north[noise.north.worst])
         epsilons = np.concatenate([axis.design.certificate.epsilons for axis in axes], axis=1)
     return ReleaseDetails(
-        time_us=trace.time_us,
-        true_m=metres,
-        released_m=released.metres,
-        believed_m=np.stack([mean for mean, _ in paths], axis=1),
-        halfwidth_m=np.stack([halfwidth for _, halfwidth in paths], axis=1),
+        time_us=trace.time_us[drawn],
+        true_m=metres[drawn],
+        released_m=released.metres[drawn],
+        believed_m=np.stack([mean[drawn] for mean, _ in paths], axis=1),
+        halfwidth_m=np.stack([halfwidth[drawn] for _, halfwidth in paths], axis=1),
         secrets=tuple(
             SecretDetails(
                 label=numbers.label,
                 first_us=_instant(secret.times[0]),
                 last_us=_instant(secret.times[-1]),
-                indices=secret.positions,
+                indices=tuple(np.searchsorted(drawn, secret.positions).tolist()),
                 radius_m=report.radius_m,
                 epsilon=numbers.epsilon,
                 odds_factor=numbers.odds_factor,
@@ -70,9 +72,10 @@ def page_details(
         worst_priors=worst,
         epsilons=epsilons,
         covariance_rows=rows,
-        covariances=np.stack([axis.noise_block(rows) for axis in axes]),
+        covariances=np.stack([axis.noise_block(drawn[rows]) for axis in axes]),
         axes=tuple(record.name for record in report.axes),
         unit=report.unit,
+        points=trace.n_points,
     )
 
 

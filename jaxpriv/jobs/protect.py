@@ -12,6 +12,7 @@ import numpy as np
 from jaxpriv.errors import InputError
 from jaxpriv.jobs.designing import Noise, design_noise
 from jaxpriv.jobs.grid_times import GridRequest, OnGrid, draw_on_grid, grid_report
+from jaxpriv.jobs.long_traces import check_long, check_short
 from jaxpriv.jobs.noise import ReleasedPoints, draw_release, simulate_release
 from jaxpriv.jobs.output import check_output, output_folder, write_private
 from jaxpriv.jobs.page import page_details
@@ -29,8 +30,6 @@ from jaxpriv.report.record import ReleasesRecord, Report
 from jaxpriv.report.text import report_text
 from jaxpriv.traces.contents import ReadOptions
 from jaxpriv.traces.files import read_trace, sanitised_text
-from jaxpriv.traces.gpx_format import TrackChoice
-from jaxpriv.traces.oddities import find_oddities
 from jaxpriv.traces.projection import LocalPlane, public_origin
 from jaxpriv.traces.trace import Trace
 
@@ -61,8 +60,7 @@ class Planned:
 class Protected:
     """What the job made: the report, the secrets, the released points, the noise, the plane, the page's arrays.
 
-    `odd` says what looks odd in the trace and was left as it is. `on_grid` is what is published where a grid of times
-    was asked for; the released points are private then.
+    `on_grid` is what is published where a grid of times was asked for; the released points are private then.
     """
 
     report: Report
@@ -71,7 +69,6 @@ class Protected:
     noise: Noise
     plane: LocalPlane
     details: ReleaseDetails = field(repr=False)
-    odd: tuple[str, ...] = ()
     on_grid: OnGrid | None = None
 
 
@@ -90,12 +87,13 @@ def plan(
     """
     chosen = (secrets if isinstance(secrets, SecretRequest) else SecretRequest.at(secrets)).on(trace)
     _check_resolution(trace, target)
+    request = prior if isinstance(prior, PriorRequest) else PriorRequest(given=prior)
+    check_long(trace.n_points, chosen, target, request)
     plane = origin or public_origin(trace.latitude, trace.longitude)
     rows = plane.to_metres(trace.latitude, trace.longitude)
     plane.check_extent(rows)
     metres = trace.mean_by_point(rows)
     progress("Finding the priors")
-    request = prior if isinstance(prior, PriorRequest) else PriorRequest(given=prior)
     source = request.on(trace, metres, target, progress)
     progress("Designing the noise")
     return Planned(chosen, source, design_noise(trace.seconds, chosen, target, source), plane, metres)
@@ -125,6 +123,7 @@ def protect(
     """
     if grid is not None:
         grid.times(int(trace.time_us[0]), int(trace.time_us[-1]))
+        check_short(trace.n_points, "--grid")
     made = plan(trace, secrets, target, prior, origin=origin, progress=progress)
     progress("Drawing the release")
     if simulate_seed is None:
@@ -147,9 +146,8 @@ def describe(
 ) -> Protected:
     """Put together all that is said about points that were drawn; with a `grid`, draw what is published on it."""
     report = make_report(trace, made.secrets, target, made.source, made.plane, made.noise, released, releases)
-    odd = tuple(find_oddities(None, trace).sentences())
     details = page_details(trace, made.metres, made.secrets, made.source, made.noise, released, report)
-    done = Protected(report, made.secrets, released, made.noise, made.plane, details, odd)
+    done = Protected(report, made.secrets, released, made.noise, made.plane, details)
     if grid is None:
         return done
     drawn = draw_on_grid(grid, trace.time_us, made.noise, made.source, released, rng)
@@ -163,9 +161,7 @@ def protect_file(
     target: Target,
     prior: PriorRequest | PriorChoice,
     *,
-    track: TrackChoice = None,
     reading: ReadOptions | None = None,
-    strict: bool = False,
     simulate_seed: int | None = None,
     origin: LocalPlane | None = None,
     force: bool = False,
@@ -177,13 +173,12 @@ def protect_file(
 
     `out/share` holds what may be shared (the sanitised trace in the file's own format, and the released integers),
     `out/private` (mode 0700) the report and the mechanism. Every release (not a simulation) enters the private record
-    of this user, and content that is on record is refused unless `again` is set. `track` and `reading` say whose
-    rows of the file are meant, and `strict` refuses a file that needs cleaning. Raises as `protect` does, and
-    `InputError` for files.
+    of this user, and content that is on record is refused unless `again` is set. `reading` says whose rows of the
+    file are meant, and how strictly it is read. Raises as `protect` does, and `InputError` for files.
     """
     check_output(out, force)
     progress("Reading the trace")
-    trace = read_trace(path, track, options=reading, strict=strict, progress=progress)
+    trace = read_trace(path, options=reading, progress=progress)
     record = entry = releases = None
     if simulate_seed is None:
         record = PrivateRecord.open()

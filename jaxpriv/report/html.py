@@ -58,7 +58,7 @@ def _map(details: ReleaseDetails) -> str:
         f"{figure_box(draw_map(details), 'Map')}{legend(on_map=True)}"
         '<p class="caption">All places inside a ring are at most the radius away from the true place: an attacker’s '
         "odds between each of them and the true place, and between any two places that are no farther apart than the "
-        "radius, change by no more than stated above.</p>"
+        f"radius, change by no more than stated above.{details.drawn}</p>"
     )
 
 
@@ -67,7 +67,7 @@ def _series(details: ReleaseDetails) -> str:
     return (
         f"{figure_box(draw_series(details), 'Curves against time')}{legend(on_map=False)}"
         f'<p class="caption">The band is what an attacker believes after the release under {_worst(details)}: the true '
-        f"value lies in it with a probability of 68 % if the prior is right{each}.</p>"
+        f"value lies in it with a probability of 68 % if the prior is right{each}.{details.drawn}</p>"
     )
 
 
@@ -81,7 +81,7 @@ def _worst(details: ReleaseDetails) -> str:
 
 def _noise(details: ReleaseDetails) -> str:
     k, n = len(details.covariance_rows), len(details.time_us)
-    shown = "at every fix" if k == n else f"at {k} of the {n} fixes"
+    shown = "at every fix" if k == n else f"at {k} of the {details.points or n} fixes"
     return (
         f"{figure_box(draw_noise(details), 'Noise of pairs of fixes')}"
         f'<p class="caption">Each cell belongs to two fixes ({shown}). Its colour is the square root of what the noise '

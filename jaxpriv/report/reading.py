@@ -1,4 +1,8 @@
-"""Reading a report back: every entry must be there, known, and of its kind."""
+"""Reading a report back: entries must be known and of their kind, and all there but those that joined the format later.
+
+A field that joins a format within one version carries the metadata `LATER` and a default, which says what a file of
+before it means.
+"""
 
 from __future__ import annotations
 
@@ -13,23 +17,27 @@ from jaxpriv.errors import InputError
 
 T = TypeVar("T")
 
+LATER = types.MappingProxyType({"later": True})
+
 
 def record_from(kind: type[T], content: Any, where: str) -> T:
     """Build a record (a dataclass of this package) from parsed JSON.
 
-    Raises `InputError`, which says where, for entries that are missing, not known, or of another kind than the record's
-    own. The values are not quoted.
+    Fields marked `LATER` may be missing and then have their default. Raises `InputError`, which says where, for other
+    entries that are missing, and for those that are not known or of another kind than the record's own. The values are
+    not quoted.
     """
     if not isinstance(content, dict):
         raise InputError(f"{where}: not an object")
     hints = typing.get_type_hints(kind)
-    names = [one.name for one in fields(kind)]  # type: ignore[arg-type]
-    missing = [name for name in names if name not in content]
+    known = fields(kind)  # type: ignore[arg-type]
+    there = [one.name for one in known if one.name in content]
+    missing = [one.name for one in known if one.name not in content and "later" not in one.metadata]
     if missing:
         raise InputError(f"{where}: lacks {', '.join(missing)}")
-    if len(content) > len(names):
-        raise InputError(f"{where}: has {len(content) - len(names)} entries that are not known")
-    return kind(**{name: _value(hints[name], content[name], f"{where}: {name}") for name in names})
+    if len(content) > len(there):
+        raise InputError(f"{where}: has {len(content) - len(there)} entries that are not known")
+    return kind(**{name: _value(hints[name], content[name], f"{where}: {name}") for name in there})
 
 
 def _value(hint: Any, content: Any, where: str) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+
+from jaxpriv.report.reading import LATER
 
 
 FORMAT, VERSION = "jaxpriv-report", 1
@@ -116,14 +118,14 @@ class TogetherRecord:
     """A secret in a ledger: the last release that named it, and its ε by that alone and by all together, in nats.
 
     `odds_factor` is what ε by all together means for odds at the report's order and δ, for secrets of the report's own
-    release; None for others, and beyond 1e300.
+    release; None for others, beyond 1e300, and in reports written before it was said.
     """
 
     label: str
     release: int
     alone: float
     together: float
-    odds_factor: float | None = None
+    odds_factor: float | None = field(default=None, metadata=LATER)
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,8 @@ class Report:
     distance between two places that must stay hard to tell apart. `tau` is the total variation distance of the
     published integers from the ideal release (None when simulated), `releases` None where no record is kept, and
     `guarantee` the sentence that says what is certified. `odd` says what looks odd in the file and was left as it is.
-    `unit` is that of everything said here to be in metres; "m" for places. `ledger` is None without one.
+    `unit` is that of everything said here to be in metres; "m" for places. `ledger` is None without one. These three
+    joined the format later: a file without them is read as one with nothing odd, in metres, without a ledger.
     """
 
     prior: PriorRecord
@@ -201,9 +204,9 @@ class Report:
     uncertainty_asked_m: float | None = None
     epsilon_lower_bound: float | None = None
     effort: str = "normal"
-    odd: tuple[str, ...] = ()
-    unit: str = "m"
-    ledger: LedgerRecord | None = None
+    odd: tuple[str, ...] = field(default=(), metadata=LATER)
+    unit: str = field(default="m", metadata=LATER)
+    ledger: LedgerRecord | None = field(default=None, metadata=LATER)
 
     def to_json(self) -> str:
         """Write the record as JSON; a value that is not finite is an error here, not a NaN in the file."""

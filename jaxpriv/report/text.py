@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
-
+from jaxpriv.report.layout import document, section, span, wrapped
 from jaxpriv.report.plain import odds_factor
 from jaxpriv.report.record import PriorRecord, Report, SecretNumbers, SecretRecord
 from jaxpriv.report.rounding import given, significant
 from jaxpriv.report.together import alone_words, plain_lines, together_lines, together_warning
 
 
-_WIDTH = 92
 _LISTED, _WORST = 12, 5  # secrets that are named one by one, and of more the worst
 
 SIMULATED = (
@@ -23,27 +21,27 @@ def report_text(report: Report) -> str:
     """Write the report: the prior, the promise, its price, the numbers, and what is not promised."""
     warning = together_warning(report.ledger)
     together = (
-        "" if report.ledger is None else _section("Together with the earlier releases", together_lines(report.ledger))
+        "" if report.ledger is None else section("Together with the earlier releases", together_lines(report.ledger))
     )
     again = report.ledger is not None and report.ledger.again
-    blocks = [together if again else "", _wrap(prior_sentence(report))]
+    blocks = [together if again else "", wrapped(prior_sentence(report))]
     if report.simulated:
-        blocks.append(_wrap(SIMULATED))
+        blocks.append(wrapped(SIMULATED))
     blocks += [
-        "" if warning is None else _wrap(f"WARNING: {warning}"),
-        _section("What is protected", _protected(report)),
-        _section("In plain words", plain_lines(report)),
-        _section("What is promised", _promised(report)),
-        _section("Each secret by itself", _each(report)),
+        "" if warning is None else wrapped(f"WARNING: {warning}"),
+        section("What is protected", _protected(report)),
+        section("In plain words", plain_lines(report)),
+        section("What is promised", _promised(report)),
+        section("Each secret by itself", _each(report)),
         "" if again else together,
-        _section("What exactly is certified", [report.guarantee, *_lattice(report)]),
-        _section("What it costs", _costs(report)),
-        _section("Warnings", [one for one in report.warnings if one != warning]),
-        _section("What is not promised", list(report.not_claimed)),
-        _section("What was done to the file", _file(report)),
-        _section("Numbers", _numbers(report)),
+        section("What exactly is certified", [report.guarantee, *_lattice(report)]),
+        section("What it costs", _costs(report)),
+        section("Warnings", [one for one in report.warnings if one != warning]),
+        section("What is not promised", list(report.not_claimed)),
+        section("What was done to the file", _file(report)),
+        section("Numbers", _numbers(report)),
     ]
-    return "\n\n".join(block for block in blocks if block) + "\n"
+    return document(blocks)
 
 
 def prior_sentence(report: Report) -> str:
@@ -59,9 +57,9 @@ def prior_sentence(report: Report) -> str:
         kernels = " and ".join(dict.fromkeys(one.kernel for one in members))
         counts = " and ".join(f"{len(axis.priors)} for {axis.name}" for axis in report.axes)
         what = (
-            f"{first} ({counts}: {kernels} kernels, length scales {_range([one.lengthscale_s for one in members])} s, "
-            f"standard deviations {_range([one.sd_m for one in members])} m, nuggets "
-            f"{_range([one.nugget_m for one in members])} m). What follows holds for an attacker who believes any one "
+            f"{first} ({counts}: {kernels} kernels, length scales {span([one.lengthscale_s for one in members])} s, "
+            f"standard deviations {span([one.sd_m for one in members])} m, nuggets "
+            f"{span([one.nugget_m for one in members])} m). What follows holds for an attacker who believes any one "
             "of these priors, "
         )
     if report.estimate:
@@ -75,11 +73,6 @@ def _prior(prior: PriorRecord) -> str:
         f"{prior.kernel} kernel, length scale {given(prior.lengthscale_s)} s{period}, standard deviation "
         f"{given(prior.sd_m)} m, nugget {given(prior.nugget_m)} m"
     )
-
-
-def _range(values: list[float]) -> str:
-    low, high = significant(min(values)), significant(max(values))
-    return low if low == high else f"{low} to {high}"
 
 
 def asked_for(report: Report) -> str:
@@ -263,13 +256,3 @@ def _method(report: Report) -> list[str]:
             steps = "" if axis.steps is None else f" in {axis.steps} steps"
             said.setdefault(f"{axis.method}{steps}: {axis.outcome}", []).append(axis.name)
     return [f"method {' and '.join(names)}: {text}; effort {report.effort}" for text, names in said.items()]
-
-
-def _wrap(text: str, first: str = "", rest: str = "") -> str:
-    return textwrap.fill(text, _WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
-
-
-def _section(title: str, lines: list[str]) -> str:
-    if not lines:
-        return ""
-    return "\n".join([title, *(_wrap(line, "  * ", "    ") for line in lines)])

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from dataclasses import asdict, dataclass
 
+from jaxpriv.report.layout import wrapped
 from jaxpriv.report.rounding import finite_or_none, given, significant
 
 
 FORMAT, VERSION = "jaxpriv-verification", 1
 _WORDS = {True: "ok", False: "FAILED", None: "not checked"}
-_WIDTH = 92
 
 
 @dataclass(frozen=True)
@@ -56,15 +55,9 @@ class Verification:
     def text(self) -> str:
         """Write the result for a reader: one line a check, and what follows from them."""
         lines = [
-            textwrap.fill(
-                f"{_WORDS[check.passed]:<12} {check.name}: {check.detail}",
-                _WIDTH,
-                subsequent_indent=" " * 13,
-                break_on_hyphens=False,
-            )
-            for check in self.checks
+            wrapped(f"{_WORDS[check.passed]:<12} {check.name}: {check.detail}", rest=" " * 13) for check in self.checks
         ]
-        return "\n".join([*lines, "", textwrap.fill(self._conclusion(), _WIDTH, break_on_hyphens=False)]) + "\n"
+        return "\n".join([*lines, "", wrapped(self._conclusion())]) + "\n"
 
     def _conclusion(self) -> str:
         if self.simulated:

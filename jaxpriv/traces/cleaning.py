@@ -9,10 +9,10 @@ import numpy as np
 from jaxpriv.errors import InputError
 from jaxpriv.traces.oddities import find_oddities
 from jaxpriv.traces.resolution import METRES_PER_DEGREE, measured_step
+from jaxpriv.traces.timed import MAX_POINTS, check_cleaned, in_order
 from jaxpriv.traces.trace import NO_TIME, Cleaning, Duplicates, RawRows, Trace
 
 
-MAX_POINTS = 5000
 _MAX_LONGITUDE = 540.0
 
 
@@ -30,13 +30,9 @@ def clean(raw: RawRows, max_points: int = MAX_POINTS, strict: bool = False, dupl
             f"no row of the file has a usable time and position ({cleaning.rows_read} rows read). "
             f"{' '.join(cleaning.sentences())}".strip()
         )
-    if strict and cleaning.repairs():
-        raise InputError(f"strict reading repairs nothing, and this file needs it: {' '.join(cleaning.repairs())}")
-    if trace.n_points > max_points:
-        raise InputError(
-            f"the trace has {trace.n_points} distinct times and at most {max_points} can be protected at once; "
-            "cut the file into shorter periods, at times chosen without looking at the positions"
-        )
+    check_cleaned(
+        cleaning.repairs(), trace.n_points, strict=strict, max_points=max_points, kind="trace", what="positions"
+    )
     return replace(trace, odd=find_oddities(raw, trace))
 
 
@@ -50,8 +46,7 @@ def examine(raw: RawRows, duplicates: Duplicates = "merge") -> tuple[Cleaning, T
     time_us, latitude, longitude = raw.time_us[kept], raw.latitude[kept], raw.longitude[kept]
     wrapped = np.abs(longitude) > 180
     longitude[wrapped] -= np.copysign(360, longitude[wrapped])
-    order = np.argsort(time_us, kind="stable")
-    distinct, point_of_row = np.unique(time_us[order], return_inverse=True)
+    order, distinct, point_of_row, out_of_order = in_order(time_us)
     latitude, longitude = latitude[order], longitude[order]
     repeated = len(order) - len(distinct)
     noise = duplicates == "noise"
@@ -62,7 +57,7 @@ def examine(raw: RawRows, duplicates: Duplicates = "merge") -> tuple[Cleaning, T
         zero_fix=left[1] - left[2],
         out_of_range=left[2] - left[3],
         longitude_wrapped=int(np.count_nonzero(wrapped)),
-        out_of_order=int(np.count_nonzero(np.diff(time_us) < 0)),
+        out_of_order=out_of_order,
         duplicate_rows=0 if noise else repeated,
         repeated_rows=repeated if noise else 0,
         naive_times=raw.naive_times,

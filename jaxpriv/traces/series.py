@@ -9,10 +9,22 @@ import numpy as np
 from jaxpriv.errors import InputError
 from jaxpriv.mechanisms.data_resolution import measured_resolution
 from jaxpriv.traces.instants import TimeStyle
+from jaxpriv.traces.timed import (
+    LEAP_SECOND,
+    MAX_POINTS,
+    MERGED,
+    NAIVE_TIME,
+    NO_TIME_DROPPED,
+    OFFSET_TIME,
+    OUT_OF_ORDER,
+    TimedRows,
+    check_cleaned,
+    counted,
+    in_order,
+)
 from jaxpriv.traces.trace import Cleaning, FileStyle, Trace
 
 
-MAX_POINTS = 5000
 # With fewer distinct values, common factors of them happen by chance.
 _ENOUGH = 10
 # A step that is smaller in relation to the spread is that of the numbers in the file, not of the sensor.
@@ -53,13 +65,13 @@ class SeriesCleaning:
 
     def sentences(self) -> list[str]:
         """Say each rule that did something, with its count; an empty list when the file was clean."""
-        said = self.repairs()
-        for count, text in (
-            (self.offset_times, "with a time in another offset: brought to UTC."),
-            (self.other_rows, "of other devices, or of none: left out, as --who asks."),
-            (self.row_names, "with one cell more than the header: the first cell, a row's name, is left out."),
-        ):
-            said += [_counted(count, text)] if count else []
+        said = self.repairs() + counted(
+            [
+                (self.offset_times, OFFSET_TIME),
+                (self.other_rows, "of other devices, or of none: left out, as --who asks."),
+                (self.row_names, "with one cell more than the header: the first cell, a row's name, is left out."),
+            ]
+        )
         if self.other_columns:
             many = self.other_columns > 1
             said.append(f"{self.other_columns} other column{'s' if many else ''} of the file {'are' if many else 'is'} "
@@ -68,20 +80,17 @@ class SeriesCleaning:
 
     def repairs(self) -> list[str]:
         """Say each rule that strict reading refuses."""
-        rules = [
-            (self.missing_time, "dropped: no time."),
-            (self.missing_value, "dropped: no value."),
-            (self.out_of_order, "out of order: sorted by time."),
-            (self.duplicate_rows, "at the instant of another row: merged into their mean, written to each of them."),
-            (self.naive_times, "with a time without an offset: taken as UTC."),
-            (self.leap_seconds, "at the leap second 23:59:60: taken as the first second of the next day."),
-            (self.decimal_commas, "with a decimal comma in the value: read as a decimal point."),
-        ]
-        return [_counted(count, text) for count, text in rules if count]
-
-
-def _counted(count: int, text: str) -> str:
-    return f"{count} row{'s' if count > 1 else ''} {text}"
+        return counted(
+            [
+                (self.missing_time, NO_TIME_DROPPED),
+                (self.missing_value, "dropped: no value."),
+                (self.out_of_order, OUT_OF_ORDER),
+                (self.duplicate_rows, MERGED),
+                (self.naive_times, NAIVE_TIME),
+                (self.leap_seconds, LEAP_SECOND),
+                (self.decimal_commas, "with a decimal comma in the value: read as a decimal point."),
+            ]
+        )
 
 
 @dataclass(frozen=True)
@@ -99,12 +108,11 @@ class RawSeries:
 
 
 @dataclass(frozen=True)
-class Series:
+class Series(TimedRows):
     """A series ready for work. Rows (m) are sorted by time; points (n ≤ m) are the distinct instants.
 
-    `rows` (m,) are the values, `time_us` (n,) int64 strictly increasing microseconds since 1970 in UTC, `point_of_row`
-    (m,) the point each row belongs to, `step` the lattice that the values lie on, in their unit (0 when it cannot be
-    told). Values stay out of the representation.
+    `rows` (m,) are the values, `time_us` (n,) and `point_of_row` (m,) as in `TimedRows`, `step` the lattice that the
+    values lie on, in their unit (0 when it cannot be told). Values stay out of the representation.
     """
 
     style: SeriesStyle
@@ -113,26 +121,6 @@ class Series:
     point_of_row: np.ndarray = field(repr=False)
     step: float
     cleaning: SeriesCleaning
-
-    @property
-    def n_points(self) -> int:
-        """Number of distinct instants."""
-        return len(self.time_us)
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows kept, duplicates included."""
-        return len(self.point_of_row)
-
-    @property
-    def seconds(self) -> np.ndarray:
-        """Seconds since the first instant, (n,)."""
-        return (self.time_us - self.time_us[0]) / 1e6
-
-    @property
-    def median_step_s(self) -> float:
-        """Median time between neighbouring points in seconds; 0 for a single point."""
-        return float(np.median(np.diff(self.seconds))) if self.n_points > 1 else 0.0
 
     @property
     def values(self) -> np.ndarray:
@@ -164,13 +152,12 @@ def clean_series(raw: RawSeries, strict: bool = False, max_points: int = MAX_POI
     ]
     missing_time = sum(us is None for us in raw.time_us)
     time_us = np.array([us for us, _ in usable], dtype=np.int64)
-    order = np.argsort(time_us, kind="stable")
-    distinct, point_of_row = np.unique(time_us[order], return_inverse=True)
+    order, distinct, point_of_row, out_of_order = in_order(time_us)
     cleaning = SeriesCleaning(
         len(raw.time_us),
         missing_time=missing_time,
         missing_value=len(raw.time_us) - missing_time - len(usable),
-        out_of_order=int(np.count_nonzero(np.diff(time_us) < 0)),
+        out_of_order=out_of_order,
         duplicate_rows=len(usable) - len(distinct),
         **raw.counts,
     )
@@ -179,13 +166,7 @@ def clean_series(raw: RawSeries, strict: bool = False, max_points: int = MAX_POI
             f"no row of the file has a time and a value ({cleaning.rows_read} rows read). "
             f"{' '.join(cleaning.sentences())}".strip()
         )
-    if strict and cleaning.repairs():
-        raise InputError(f"strict reading repairs nothing, and this file needs it: {' '.join(cleaning.repairs())}")
-    if len(distinct) > max_points:
-        raise InputError(
-            f"the series has {len(distinct)} distinct times and at most {max_points} can be protected at once; "
-            "cut the file into shorter periods, at times chosen without looking at the values"
-        )
+    check_cleaned(cleaning.repairs(), len(distinct), strict=strict, max_points=max_points, kind="series", what="values")
     rows = np.array([value for _, value in usable])[order]
     return Series(raw.style, rows, distinct, point_of_row, _step(rows, raw.decimals), cleaning)
 

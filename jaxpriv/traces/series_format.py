@@ -29,7 +29,7 @@ _PLAIN_NAME = re.compile(r"[^\W\d][\w .:()%°/²³-]{0,39}")
 _LARGEST = 1e15
 
 
-def read_series(path: Path, column: str, options: ReadOptions | None = None, *, strict: bool = False) -> Series:
+def read_series(path: Path, column: str, options: ReadOptions | None = None) -> Series:
     """Read and clean one column of a table of text (.csv, .tsv, .txt; also gzipped), with its times.
 
     `column` is a name of the header or a number from 1. The time column is found by its usual names, or named by
@@ -38,7 +38,7 @@ def read_series(path: Path, column: str, options: ReadOptions | None = None, *, 
     which row, what to do; never a time or value of the file.
     """
     options = options or ReadOptions()
-    return clean_series(raw_series(path, column, options), strict=strict or options.strict)
+    return clean_series(raw_series(path, column, options), strict=options.strict)
 
 
 def raw_series(path: Path, column: str, options: ReadOptions) -> RawSeries:

@@ -8,6 +8,16 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from jaxpriv.traces.instants import TimeStyle
+from jaxpriv.traces.timed import (
+    LEAP_SECOND,
+    MERGED,
+    NAIVE_TIME,
+    NO_TIME_DROPPED,
+    OFFSET_TIME,
+    OUT_OF_ORDER,
+    TimedRows,
+    counted,
+)
 
 
 if TYPE_CHECKING:
@@ -88,7 +98,7 @@ class Cleaning:
 
     def sentences(self) -> list[str]:
         """Say each rule that did something, with its count; an empty list when the file was clean."""
-        return [f"{count} row{'s' if count > 1 else ''} {text}" for count, text in self._rules() if count]
+        return counted(self._rules())
 
     def repairs(self) -> list[str]:
         """Say each rule that strict reading refuses: all that change what the file or the user says."""
@@ -97,21 +107,21 @@ class Cleaning:
 
     def _rules(self) -> list[tuple[int, str]]:
         return [
-            (self.missing_time, "dropped: no time."),
+            (self.missing_time, NO_TIME_DROPPED),
             (self.missing_position, "dropped: no position."),
             (self.zero_fix, "dropped: latitude and longitude exactly 0, which receivers write without a fix."),
             (self.out_of_range, "dropped: latitude outside ±90° or longitude more than one turn out."),
             (self.longitude_wrapped, "with a longitude outside ±180°: brought back by one turn."),
-            (self.out_of_order, "out of order: sorted by time."),
-            (self.duplicate_rows, "at the instant of another row: merged into their mean, written to each of them."),
+            (self.out_of_order, OUT_OF_ORDER),
+            (self.duplicate_rows, MERGED),
             (
                 self.repeated_rows,
                 "at the instant of another row: averaged with it, as repeated measurements"
                 + ("." if self.scatter_m is None else f"; a coordinate of one scatters by {self.scatter_m:.2g} m."),
             ),
-            (self.naive_times, "with a time without an offset: taken as UTC."),
-            (self.leap_seconds, "at the leap second 23:59:60: taken as the first second of the next day."),
-            (self.offset_times, "with a time in another offset: brought to UTC."),
+            (self.naive_times, NAIVE_TIME),
+            (self.leap_seconds, LEAP_SECOND),
+            (self.offset_times, OFFSET_TIME),
             (self.cut_times, "with a time finer than a microsecond: the digits beyond are not kept."),
             (self.decimal_commas, "with a decimal comma in a position: read as a decimal point."),
             (self.other_rows, "of other people, or of nobody: left out, as the choice of one person asks."),
@@ -119,13 +129,12 @@ class Cleaning:
 
 
 @dataclass(frozen=True)
-class Trace:
+class Trace(TimedRows):
     """A trace ready for work. Rows (m) are sorted by time; points (n ≤ m) are the distinct instants.
 
-    `latitude`, `longitude` (m,) in degrees; `time_us` (n,) int64, strictly increasing microseconds since 1970 in UTC;
-    `point_of_row` (m,) the point each row belongs to; `step_m` the resolution measured in the file's own positions,
-    in metres (0 when it cannot be told); `odd` what looks odd and was left as it is. Positions stay out of the
-    representation.
+    `latitude`, `longitude` (m,) in degrees; `time_us` (n,) and `point_of_row` (m,) as in `TimedRows`; `step_m` the
+    resolution measured in the file's own positions, in metres (0 when it cannot be told); `odd` what looks odd and was
+    left as it is. Positions stay out of the representation.
     """
 
     style: FileStyle
@@ -136,26 +145,6 @@ class Trace:
     step_m: float
     cleaning: Cleaning
     odd: Oddities | None = None
-
-    @property
-    def n_points(self) -> int:
-        """Number of distinct instants."""
-        return len(self.time_us)
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows kept, duplicates included."""
-        return len(self.point_of_row)
-
-    @property
-    def seconds(self) -> np.ndarray:
-        """Seconds since the first instant, (n,)."""
-        return (self.time_us - self.time_us[0]) / 1e6
-
-    @property
-    def median_step_s(self) -> float:
-        """Median time between neighbouring points in seconds; 0 for a single point."""
-        return float(np.median(np.diff(self.seconds))) if self.n_points > 1 else 0.0
 
     def mean_by_point(self, values: np.ndarray) -> np.ndarray:
         """Average row values (m, d) over the rows of each instant: (n, d)."""

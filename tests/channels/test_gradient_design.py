@@ -154,7 +154,7 @@ def laid_out(problem, horizon, width):
     return found, expected, pairs
 
 
-@pytest.mark.parametrize(("horizon", "width"), [(None, 5), (2.0, 5), (1.0, 1)])
+@pytest.mark.parametrize(("horizon", "width"), [(None, 5), pytest.param(2.0, 5, marks=pytest.mark.slow), (1.0, 1)])
 def test_blocks_of_outputs_lay_out_the_same_program(horizon, width):
     problem = channel_problem(grid(4, 5, seed=3), 0.7)
     found, expected, pairs = laid_out(problem, horizon, width)

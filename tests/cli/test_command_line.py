@@ -82,11 +82,19 @@ def test_json_is_all_of_stdout(run):
     assert "NOT PRIVATE" in result.stderr
 
 
-def test_naive_times_are_noted(run):
-    result = run(text=DAY.replace("Z,", ","), secret="2024-05-06 08:05:00")
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_was_cleaned_or_odd_is_said_once(run, form):
+    text = DAY.replace("Z,", ",").replace("08:11:00", "08:59:00")
+    result = run(*(["--json"] if form == "json" else []), text=text, secret="2024-05-06 08:05:00")
     assert result.exit_code == 0
-    assert "--secret has no offset from UTC" in result.stderr
-    assert "12 rows with a time without an offset: taken as UTC" in result.stderr
+    assert result.stderr.count("--secret has no offset from UTC") == 1
+    # The JSON is for programs: what it says of the file is said beside it.
+    said = " ".join((result.stderr if form == "json" else result.stderr + result.stdout).split())
+    assert said.count("12 rows with a time without an offset: taken as UTC.") == 1
+    assert said.count("1 gap of more than ten median steps: kept with their true times.") == 1
+    if form == "json":
+        report = json.loads(result.stdout)
+        assert len(report["cleaning"]) == len(report["odd"]) == 1
 
 
 SENTINELS = ("31.4", "27.1", "1415", "8182")

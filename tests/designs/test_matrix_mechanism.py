@@ -95,7 +95,7 @@ def cone_program(workload, changes):
 @pytest.mark.parametrize(
     ("shape", "participations"),
     [
-        ((6, 4), None),
+        pytest.param((6, 4), None, marks=pytest.mark.slow),
         ((3, 5), None),
         ((4, 4), Participations(2, 2)),
         pytest.param((4, 4), Participations(2, 2, "exact"), marks=pytest.mark.slow),

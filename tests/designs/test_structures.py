@@ -174,7 +174,11 @@ def test_too_many_numbers_are_refused():
 class TestProductBound:
     """Any noise, with the d of each secret optimised along."""
 
-    @pytest.mark.parametrize("goal", [{"epsilon": [1.0, 2.0]}, {"budget": 3.0}], ids=["targets", "budget"])
+    @pytest.mark.parametrize(
+        "goal",
+        [{"epsilon": [1.0, 2.0]}, pytest.param({"budget": 3.0}, marks=pytest.mark.slow)],
+        ids=["targets", "budget"],
+    )
     def test_agrees_with_the_cone_program(self, goal):
         ours = design(PRIORS, SECRETS, bound="product", **goal)
         cone = design(PRIORS, SECRETS, bound="product", method="convex", **goal)

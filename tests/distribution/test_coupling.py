@@ -102,7 +102,7 @@ def test_entropic_derivatives():
 def test_gradients_of_the_value_are_the_potentials():
     value = lambda first, second: entropic_coupling(PLANE, first, second, 0.5).value  # noqa: E731
     found = entropic_coupling(PLANE, VISITS, EVEN, 0.5)
-    by_first, by_second = jax.grad(value, argnums=(0, 1))(jnp.asarray(VISITS), jnp.asarray(EVEN))
+    by_first, by_second = jax.jit(jax.grad(value, argnums=(0, 1)))(jnp.asarray(VISITS), jnp.asarray(EVEN))
     centred = lambda values: np.asarray(values) - np.mean(values)  # noqa: E731
     np.testing.assert_allclose(centred(by_first), centred(found.potentials[0]), atol=1e-9)
     np.testing.assert_allclose(centred(by_second), centred(found.potentials[1]), atol=1e-9)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,9 @@ import pytest
 from jaxpriv.jobs.prior_choice import PriorChoice
 from jaxpriv.jobs.protect import protect_file
 from jaxpriv.jobs.target import Target
+from jaxpriv.jobs.verify import verify_folder
+from jaxpriv.report.reading import LATER
+from jaxpriv.report.record import Report
 
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/file_format.md").read_text(encoding="utf-8")
@@ -47,6 +52,21 @@ def test_every_entry_is_described_with_its_version(out, name):
     assert f"`{content['format']}`" in section
     described = set(re.findall(r"`([a-z0-9_]+)`", section))
     assert _names(content) - {"format", "format_version"} <= described
+
+
+def test_a_report_without_the_later_entries_is_checked_as_one_with_them(out, tmp_path):
+    older = tmp_path / "older"
+    shutil.copytree(out, older)
+    path = older / "private/report.json"
+    content = json.loads(path.read_text())
+    later = {one.name for one in dataclasses.fields(Report) if one.metadata == LATER}
+    assert later == {"odd", "unit", "ledger"}
+    path.write_text(json.dumps({name: value for name, value in content.items() if name not in later}))
+    assert verify_folder(older) == verify_folder(out)
+    assert verify_folder(older).verified
+    for name in later:
+        (row,) = re.findall(rf"^\|[^|]*`{name}`.*\|$", DOCUMENT.partition("## report.json")[2], re.M)
+        assert "later" in row
 
 
 def test_every_array_is_described_with_its_version(out):

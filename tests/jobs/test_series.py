@@ -77,7 +77,7 @@ def test_rules_of_reading_are_counted(tmp_path):
     ):
         assert words in said
     with pytest.raises(InputError, match="strict reading"):
-        read_series(tmp_path / "a.csv", "v", strict=True)
+        read_series(tmp_path / "a.csv", "v", ReadOptions(strict=True))
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_real_tables_are_read_by_the_names_in_their_headers():
     occupancy = read_series(folder / "temperature" / "uci_occupancy_datatest.txt", "Temperature")
     assert occupancy.n_points == 2665 and occupancy.cleaning.row_names == 2665 and occupancy.values[0] == 23.7
     weather = inspect_series(folder / "temperature" / "nab_ambient_temperature_system_failure.csv", "value")
-    assert weather.times == 7267 and weather.problem is not None and "5000" in weather.problem
+    assert weather.times == 7267 and weather.problem is None
 
 
 def test_strict_is_heeded_by_inspect_and_by_reading(tmp_path):

@@ -147,7 +147,10 @@ def _supremum(matrix, n_times, rng, tries=200):
     return best
 
 
-@pytest.mark.parametrize(("n_times", "dims"), [(2, 1), (2, 2), (3, 1), (3, 2), (5, 1)])
+@pytest.mark.parametrize(
+    ("n_times", "dims"),
+    [(2, 1), (3, 2), (5, 1), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((2, 2), (3, 1)))],
+)
 def test_product_bound_lies_between_the_supremum_and_the_ball(n_times, dims, rng):
     for _ in range(5):
         matrix = _spd(rng, n_times * dims)

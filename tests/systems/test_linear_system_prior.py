@@ -28,8 +28,20 @@ def unrolled(A, Q, start, steps):
     return maps @ disturbance @ maps.T
 
 
-@pytest.mark.parametrize("C", [np.array([[1.0, 0.0]]), np.array([[1.0, 0.3], [0.0, 2.0]])], ids=["one", "two"])
-@pytest.mark.parametrize("initial", [None, np.array([[0.4, 0.1], [0.1, 0.2]])], ids=["stationary", "given"])
+ONE, TWO = np.array([[1.0, 0.0]]), np.array([[1.0, 0.3], [0.0, 2.0]])
+GIVEN = np.array([[0.4, 0.1], [0.1, 0.2]])
+
+
+@pytest.mark.parametrize(
+    ("C", "initial"),
+    [
+        (ONE, None),
+        (TWO, GIVEN),
+        pytest.param(ONE, GIVEN, marks=pytest.mark.slow),
+        pytest.param(TWO, None, marks=pytest.mark.slow),
+    ],
+    ids=["one, stationary", "two, given", "one, given", "two, stationary"],
+)
 def test_covariance_and_state_secrets(C, initial):
     prior = LinearSystemPrior(A, Q, C, steps=STEPS, initial=initial, noise_sd=0.1)
     start = np.asarray(prior.stationary) if initial is None else initial

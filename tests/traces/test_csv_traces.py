@@ -163,7 +163,8 @@ def test_gaps_keep_their_true_times():
 def test_size_limit_is_named():
     text = _rows(*(f"{i},40,7" for i in range(5001)))
     with pytest.raises(InputError, match="5001 distinct times and at most 5000"):
-        clean(read_csv(text))
+        clean(read_csv(text), max_points=5000)
+    assert clean(read_csv(text)).n_points == 5001
 
 
 def test_one_point_trace_is_a_trace():

@@ -23,6 +23,7 @@ from jaxpriv.jobs.ledger.records import (
     request_digest,
     secret_times,
 )
+from jaxpriv.jobs.long_traces import check_short
 from jaxpriv.jobs.noise import draw_release
 from jaxpriv.jobs.output import check_output, output_folder, write_private
 from jaxpriv.jobs.prior_choice import PriorChoice
@@ -66,7 +67,6 @@ def protect_with_ledger(
     ledger: LedgerRequest,
     *,
     reading: ReadOptions | None = None,
-    strict: bool = False,
     origin: LocalPlane | None = None,
     force: bool = False,
     again: bool = False,
@@ -89,9 +89,10 @@ def protect_with_ledger(
     if ledger.path.resolve().is_relative_to(out.resolve()):
         raise InputError("the ledger must not lie in the output folder; name another file")
     progress("Reading the trace")
-    trace = read_trace(path, options=reading, strict=strict, progress=progress)
+    trace = read_trace(path, options=reading, progress=progress)
     if grid is not None:
         grid.times(int(trace.time_us[0]), int(trace.time_us[-1]))  # refuses a bad window before any work
+        check_short(trace.n_points, "--grid")
     asked = secrets if isinstance(secrets, SecretRequest) else SecretRequest.at(secrets)
     request = prior if isinstance(prior, PriorRequest) else PriorRequest(given=prior)
     with Ledger(ledger.path, ledger.limit) as book:

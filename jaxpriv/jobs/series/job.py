@@ -13,6 +13,7 @@ from jaxpriv.errors import InfeasibleError, InputError
 from jaxpriv.jobs.axis import Axis
 from jaxpriv.jobs.designing import design_for
 from jaxpriv.jobs.independent import compare
+from jaxpriv.jobs.long_traces import check_long
 from jaxpriv.jobs.noise import grid_exponent
 from jaxpriv.jobs.output import check_output, output_folder, write_private
 from jaxpriv.jobs.private_record import PrivateRecord
@@ -71,6 +72,7 @@ def plan_series(
             "--resolution: the values of the column lie on a coarser lattice than that; declare the step to which the "
             "sensor rounds (jaxpriv inspect FILE --series COLUMN says what it is)"
         )
+    check_long(series.n_points, chosen, target, prior)
     progress("Finding the priors")
     priors, source, estimate, findings = find_series_priors(
         series, prior, target, column, reading or ReadOptions(), progress
@@ -121,7 +123,6 @@ def protect_series_file(
     prior: PriorRequest,
     *,
     reading: ReadOptions | None = None,
-    strict: bool = False,
     simulate_seed: int | None = None,
     force: bool = False,
     again: bool = False,
@@ -135,7 +136,7 @@ def protect_series_file(
     """
     check_output(out, force)
     progress("Reading the series")
-    series = read_series(path, column, reading, strict=strict)
+    series = read_series(path, column, reading)
     record = entry = releases = None
     if simulate_seed is None:
         record = PrivateRecord.open()
@@ -176,13 +177,12 @@ def dry_run_series(
     prior: PriorRequest,
     *,
     reading: ReadOptions | None = None,
-    strict: bool = False,
     force: bool = False,
     progress: Progress = lambda step: None,
 ) -> str:
     """Say what was understood and how large the noise would be; nothing is drawn, written or recorded."""
     check_output(out, force)
-    series = read_series(path, column, reading, strict=strict)
+    series = read_series(path, column, reading)
     made = plan_series(series, column, secrets, target, prior, reading, progress)
     lines = [
         f"Prior: {made.source}.",

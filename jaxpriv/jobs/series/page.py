@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jaxpriv.jobs.believed import drawn_fixes
 from jaxpriv.jobs.series.text import prior_sentence, sections
 from jaxpriv.report.page.details import ReleaseDetails, SecretDetails, covariance_rows
 from jaxpriv.report.page.document import Section, document
@@ -36,7 +37,7 @@ def series_html(series: Series, made: PlannedSeries, released: ReleasedValues, r
         f"{figure_box(draw_series(details), 'Curves against time')}{legend(on_map=False)}"
         '<p class="caption">The band is what an attacker believes after the release under the prior with the largest '
         f"loss, “{escape(details.worst_priors[0])}”: the true value lies in it with a probability of 68 % if the prior "
-        "is right, at each time by itself.</p>"
+        f"is right, at each time by itself.{details.drawn}</p>"
     )
     noise = (
         f"{figure_box(draw_noise(details), 'Noise of pairs of values')}"
@@ -75,21 +76,22 @@ def _details(series: Series, made: PlannedSeries, released: ReleasedValues, repo
     axis = made.noise.axis
     believed, halfwidth = axis.believed_path(released.values)
     positions = sorted({position for secret in made.secrets.secrets for position in secret.positions})
-    rows = covariance_rows(series.n_points, positions)
+    drawn = drawn_fixes(series.n_points, positions)
+    rows = covariance_rows(len(drawn), np.searchsorted(drawn, positions).tolist())
     labels = tuple(one.label for one in report.priors)
     times = [[one.record.fix_time or one.record.time for one in secret.times] for secret in made.secrets.secrets]
     return ReleaseDetails(
-        time_us=series.time_us,
-        true_m=series.values[:, None],
-        released_m=released.values[:, None],
-        believed_m=believed[:, None],
-        halfwidth_m=halfwidth[:, None],
+        time_us=series.time_us[drawn],
+        true_m=series.values[drawn, None],
+        released_m=released.values[drawn, None],
+        believed_m=believed[drawn, None],
+        halfwidth_m=halfwidth[drawn, None],
         secrets=tuple(
             SecretDetails(
                 label=numbers.label,
                 first_us=parse_instant(instants[0]).us,
                 last_us=parse_instant(instants[-1]).us,
-                indices=secret.positions,
+                indices=tuple(np.searchsorted(drawn, secret.positions).tolist()),
                 radius_m=report.radius,
                 epsilon=numbers.epsilon,
                 odds_factor=numbers.odds_factor,
@@ -103,7 +105,8 @@ def _details(series: Series, made: PlannedSeries, released: ReleasedValues, repo
         worst_priors=(labels[report.worst_prior],),
         epsilons=np.array([one.epsilons for one in report.secrets]),
         covariance_rows=rows,
-        covariances=axis.noise_block(rows)[None],
+        covariances=axis.noise_block(drawn[rows])[None],
         axes=(report.column,),
         unit="",
+        points=series.n_points,
     )

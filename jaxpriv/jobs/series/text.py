@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import textwrap
-
 from jaxpriv.jobs.series.record import SeriesReport
+from jaxpriv.report.layout import document, section, span, wrapped
 from jaxpriv.report.plain import odds_factor
 from jaxpriv.report.rounding import given, significant
 from jaxpriv.report.text import SIMULATED
 
 
-_WIDTH = 92
 _LISTED = 12
 
 
 def series_text(report: SeriesReport) -> str:
     """Write the report: the prior, the promise, its price, the numbers, and what is not promised."""
-    blocks = [_wrap(prior_sentence(report)), _wrap(f"All sizes are in the unit of the column {report.column}.")]
+    blocks = [wrapped(prior_sentence(report)), wrapped(f"All sizes are in the unit of the column {report.column}.")]
     if report.simulated:
-        blocks.append(_wrap(SIMULATED))
-    blocks += [_section(title, lines) for title, lines in sections(report)]
-    return "\n\n".join(block for block in blocks if block) + "\n"
+        blocks.append(wrapped(SIMULATED))
+    blocks += [section(title, lines) for title, lines in sections(report)]
+    return document(blocks)
 
 
 def sections(report: SeriesReport) -> list[tuple[str, list[str]]]:
@@ -45,18 +43,13 @@ def prior_sentence(report: SeriesReport) -> str:
     what = (
         f"Prior: {report.prior_source} ({f'{count} priors, ' if count > 1 else ''}{kernels} "
         f"kernel{'s' if ' and ' in kernels else ''}, "
-        f"length scale {_range([one.lengthscale_s for one in report.priors])} s, standard deviation "
-        f"{_range([one.sd for one in report.priors])}, nugget {_range([one.nugget for one in report.priors])}). What "
+        f"length scale {span([one.lengthscale_s for one in report.priors])} s, standard deviation "
+        f"{span([one.sd for one in report.priors])}, nugget {span([one.nugget for one in report.priors])}). What "
         f"follows holds for an attacker who believes {'any one of these priors' if count > 1 else 'this prior'}, "
     )
     if report.estimate:
         return what + "and only as far as what the series itself says about them is right."
     return what + "and only if it was chosen without looking at this series."
-
-
-def _range(values: list[float]) -> str:
-    low, high = significant(min(values)), significant(max(values))
-    return low if low == high else f"{low} to {high}"
 
 
 def _protected(report: SeriesReport) -> list[str]:
@@ -168,13 +161,3 @@ def _numbers(report: SeriesReport) -> list[str]:
         + ("none, simulated" if report.tau is None else significant(report.tau, 2, "up")),
         f"jaxpriv {report.jaxpriv_version}",
     ]
-
-
-def _wrap(text: str, first: str = "", rest: str = "") -> str:
-    return textwrap.fill(text, _WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
-
-
-def _section(title: str, lines: list[str]) -> str:
-    if not lines:
-        return ""
-    return "\n".join([title, *(_wrap(line, "  * ", "    ") for line in lines)])

@@ -45,8 +45,9 @@ class ReleaseDetails:
     68 % half-width under `worst_priors`, one for each of the axes, each one of `prior_labels`; `epsilons` (secrets,
     priors) are certified values in nats, the larger axis's where a prior is that of both. `covariances` (axes, k, k)
     are the noise covariances in squared units at the fixes `covariance_rows` (k,), at most 200 of them, which the
-    function of that name chooses. Raises `InputError` for shapes that do not fit each other and for values that are
-    not finite (ε may be infinite).
+    function of that name chooses. Of a long trace the arrays may hold some fixes only; `points` is then how many it
+    has. Raises `InputError` for shapes that do not fit each other and for values that are not finite (ε may be
+    infinite).
     """
 
     time_us: np.ndarray = field(repr=False)
@@ -62,6 +63,7 @@ class ReleaseDetails:
     covariances: np.ndarray = field(repr=False)
     axes: tuple[str, ...] = ("east", "north")
     unit: str = "m"
+    points: int | None = None
 
     def __post_init__(self) -> None:
         n, k, d = len(self.time_us), len(self.covariance_rows), len(self.axes)
@@ -92,6 +94,16 @@ class ReleaseDetails:
         fixes = [*self.covariance_rows, *(index for secret in self.secrets for index in secret.indices)]
         if not all(0 <= index < n for index in fixes):
             raise InputError(f"a fix of the report is none of 0 to {n - 1}")
+
+    @property
+    def drawn(self) -> str:
+        """A sentence that says how many fixes are drawn; empty when all are."""
+        if self.points is None or self.points == len(self.time_us):
+            return ""
+        return (
+            f" Drawn are {len(self.time_us):,} of the {self.points:,} times: some spread evenly, and those near "
+            "protected times."
+        )
 
     @property
     def on_map(self) -> bool:
