@@ -20,7 +20,8 @@ from jaxpriv.fitting.likelihood import MEANS, on_host
 
 _BUCKETS = (32, 64, 128, 256)
 _ROWS = 1024  # traces at a time
-_LENGTHS = (1 / 40, 1 / 20, 1 / 6, 1 / 2, 2.0)
+# The likelihood may have several maxima: the best start of each of these groups is followed.
+_LENGTHS = ((1 / 40, 1 / 20), (1 / 8, 1 / 4), (1 / 2, 2.0))
 _NOISES = (0.02, 0.15)
 _SPREADS = (0.5, 1.5)
 _LIMIT_STEPS = 24
@@ -54,7 +55,8 @@ def fit_batch(
     """`fit` for every trace: a `Fit` (a list of d for values (n, d)), or the `InputError` that says why there is none.
 
     times and values are sequences of arrays, one pair for each trace, of any lengths; the arguments and the bounds are
-    those of `fit`, and so is the optimum, to about 1e-5 in the logarithm of every parameter that the data determine.
+    those of `fit`, and so is the optimum, to about 1e-5 in the logarithm of every parameter that the data determine
+    (where the likelihood has several maxima, both look from several starts and either may find the higher one).
     `kernel` is matern12, matern32 or matern52: their likelihoods are evaluated for all traces together by the Kalman
     filter of their state spaces. A coordinate that `fit` would refuse (too few points, too still, unsorted times) is an
     exception in the list instead, which `design_batch` takes as the trace's reason; the other traces go on.
@@ -148,17 +150,32 @@ def _fitted(members: Sequence[_Coordinate], bucket: int, settings: Settings) -> 
     traces = _traces(members, bucket, settings.mean, rows)
     spread = [members[k if k < count else 0] for k in range(rows)]
     low, high = np.stack([one.low for one in spread], axis=1), np.stack([one.high for one in spread], axis=1)
-    grid = np.array([[np.log(s), np.log(length), np.log(e)] for length in _LENGTHS for e in _NOISES for s in _SPREADS])
-    starts = np.repeat(grid.T[:, :, None], rows, axis=2)
     with on_host():
-        begin, _ = best_start(starts, low, high, traces, settings.kernel)
-        bent = hessian(begin, traces, settings.kernel)
-        best = minimise(begin, low, high, traces, bent, _GRADIENT, settings.kernel)
-        best = BatchOptimum(*map(np.asarray, best))
+        found = []
+        for lengths in _LENGTHS:
+            grid = np.log([[s, length, e] for length in lengths for e in _NOISES for s in _SPREADS])
+            starts = np.repeat(grid.T[:, :, None], rows, axis=2)
+            begin, _ = best_start(starts, low, high, traces, settings.kernel)
+            bent = hessian(begin, traces, settings.kernel)
+            optimum = minimise(begin, low, high, traces, bent, _GRADIENT, settings.kernel)
+            found.append(BatchOptimum(*map(np.asarray, optimum)))
+        best = _best_of(found)
         lower = None
         if settings.confidence is not None:
             lower = _nugget_limits(best, low, high, traces, settings.kernel, settings.confidence)
     return [_fit(members[k], k, best, lower, settings) for k in range(count)]
+
+
+def _best_of(found: Sequence[BatchOptimum]) -> BatchOptimum:
+    """For each trace the optimum of the largest likelihood; one that did not converge counts last."""
+    values = np.stack([np.where(np.isfinite(one.value), one.value, np.inf) for one in found])
+    rank = np.where(np.stack([np.asarray(one.converged) for one in found]), values, values + 1e6)
+    which = np.argmin(rank, axis=0)
+    picked = (
+        np.take_along_axis(np.stack(parts), which.reshape(1, *[1] * (parts[0].ndim - 1), -1), axis=0)[0]
+        for parts in zip(*[map(np.asarray, one) for one in found], strict=True)
+    )
+    return BatchOptimum(*picked)
 
 
 def _fit(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -14,54 +12,27 @@ from typing import Any
 
 from jaxpriv.designs.batch.buckets import bucket_of
 from jaxpriv.errors import InputError
-from jaxpriv.jobs.batch_designs import TOGETHER, check_target
-from jaxpriv.jobs.batch_files import json_text, keep_description, open_folder, remove_leftovers, write_anew
+from jaxpriv.jobs.batch_designs import check_target
+from jaxpriv.jobs.batch_digests import refuse_changed
+from jaxpriv.jobs.batch_files import keep_description, open_folder, remove_leftovers, write_anew
 from jaxpriv.jobs.batch_input import InputTrace, input_files, input_traces
 from jaxpriv.jobs.batch_once import Repeats, Standing, content_digests, key_digest, refuse_output_in_input
-from jaxpriv.jobs.batch_part import BatchRequest, Part, read_record, run_part
+from jaxpriv.jobs.batch_part import BatchOptions, Part, run_part
+from jaxpriv.jobs.batch_priors import TOGETHER
+from jaxpriv.jobs.batch_record import share_name
+from jaxpriv.jobs.batch_summary import BatchSummary, finish, json_line
 from jaxpriv.jobs.plain_json import plain
 from jaxpriv.traces.contents import ReadOptions
 
 
 PART_TRACES = TOGETHER // 2  # both coordinates of them are designed at once
 LEAST_MEMORY = 1_000_000_000
-ANOTHER_RELEASE = (
-    "A second run into another folder is another release of every trace: the noise of the two averages out, and what "
-    "they tell adds up. No run notices it, because no record of releases is kept for a batch."
-)
-_RESIDENT = 640 * 2**20  # the interpreter, its libraries and the compiled programs
-
-
-@dataclass(frozen=True)
-class BatchSummary:
-    """Counts of a batch: `traces` = `done` + `refused`. `reasons` counts refusals by reason, without their numbers.
-
-    `repeated` of the refused have the instants and positions of an earlier trace of the input. `parts` were written or
-    found, `found` of them by an earlier run. ε is in nats, the largest of all traces.
-    """
-
-    traces: int
-    done: int
-    refused: int
-    repeated: int
-    reasons: dict[str, int]
-    parts: int
-    found: int
-    epsilon: float | None
-    estimate: bool
-    simulated: bool
-
-    def record(self) -> dict[str, Any]:
-        """As summary.json says it, which depends on the data set and the options only."""
-        names = ("traces", "done", "refused", "repeated", "reasons", "parts", "epsilon", "estimate", "simulated")
-        note = {} if self.simulated else {"note": ANOTHER_RELEASE}
-        return {name: getattr(self, name) for name in names} | note
 
 
 def run_batch(
     path: Path,
     out: Path,
-    request: BatchRequest,
+    options: BatchOptions,
     *,
     reading: ReadOptions | None = None,
     memory: float = 2e9,
@@ -94,15 +65,15 @@ def run_batch(
     except ImportError:
         raise InputError("the batch command needs pyarrow: pip install 'jaxpriv[tables]'") from None
     reading = reading or ReadOptions()
-    check_target(request.target)
+    check_target(options.target)
     refuse_output_in_input(path, out)
     try:
         input_files(path)
-        options = _options(request, reading)
+        described = _described(options, reading)
         key = open_folder(out)
         remove_leftovers(out)
         progress("Comparing the input with the folder")
-        about = options | {
+        about = described | {
             "jaxpriv": importlib.metadata.version("jaxpriv"),
             "part_traces": part_traces,
             "key": key_digest(key),
@@ -111,9 +82,10 @@ def run_batch(
     except OSError as problem:
         raise InputError(f"cannot read {problem.filename}: {problem.strerror or 'unknown reason'}") from None
     keep_description(out, about)
-    named = json.dumps(plain(options), sort_keys=True).encode()
-    naming = key if request.seed is None else request.seed.to_bytes(32, "big")
-    parts = _Parts(path, out, request, reading, named, naming, memory, Standing.of(out), part_traces)
+    refuse_changed(out)
+    named = json.dumps(plain(described), sort_keys=True).encode()
+    naming = key if options.seed is None else options.seed.to_bytes(32, "big")
+    parts = _Parts(path, out, options, reading, named, naming, memory, Standing.of(out), part_traces)
     if scheduler is None and workers == 1:
         for part in parts:
             run_part(part)
@@ -123,12 +95,21 @@ def run_batch(
 
         run_on_dask(parts, scheduler, workers, memory, progress)
     progress("Counting")
-    return _finish(parts)
+    return finish(
+        out,
+        parts.unread,
+        parts.names,
+        traces=parts.traces,
+        repeated=parts.repeated,
+        found=parts.found,
+        simulated=options.seed is not None,
+        standing={share_name(name) for name in parts.standing.names},
+    )
 
 
-def _options(request: BatchRequest, reading: ReadOptions) -> dict[str, Any]:
+def _described(options: BatchOptions, reading: ReadOptions) -> dict[str, Any]:
     read = {"columns": vars(reading.columns), "duplicates": reading.duplicates, "strict": reading.strict}
-    return {**request.describe(), "reading": read}
+    return {**options.describe(), "reading": read}
 
 
 @dataclass
@@ -137,7 +118,7 @@ class _Parts:
 
     path: Path
     out: Path
-    request: BatchRequest
+    options: BatchOptions
     reading: ReadOptions
     about: bytes
     key: bytes
@@ -165,7 +146,7 @@ class _Parts:
                     self.repeated += 1
                     reason = f"same as trace {same}, and its noise would average out with that one's"
                 if one.trace is None or reason:
-                    unread.write(_line({"trace": one.number, "keys": one.keys, "reason": reason}))
+                    unread.write(json_line({"trace": one.number, "keys": one.keys, "reason": reason}))
                     continue
                 bucket = bucket_of(one.trace.n_points)
                 waiting.setdefault(bucket, []).append(one)
@@ -179,71 +160,10 @@ class _Parts:
         return self.out / "private" / "unread.jsonl"
 
     def _part(self, traces: list[InputTrace]) -> Iterator[Part]:
-        # Half for the arrays of the solver: as much again is in use while they are made.
-        limit = 0.5 * (self.memory - _RESIDENT)
-        part = Part.of(traces, self.out, self.request, self.about, self.key, limit)
+        part = Part.of(traces, self.out, self.options, self.about, self.key, self.memory)
         self.names.append(part.name)
         if part.done:
             self.found += 1
         else:
             self.standing.refuse_again(one.number for one in traces)
             yield part
-
-
-def _line(value: Any) -> str:
-    return json.dumps(plain(value), ensure_ascii=False) + "\n"
-
-
-def _finish(parts: _Parts) -> BatchSummary:
-    """Read what was written, list every refusal, and check that every trace is there once."""
-    out, private = parts.out, parts.out / "private"
-    remove_leftovers(out)  # of workers that were lost
-    strange = {path.name for path in (out / "share").iterdir()} - {f"part-{name}.parquet" for name in parts.names}
-    if strange:
-        raise InputError(
-            f"{out}/share holds {len(strange)} file(s) of an input that has changed since; choose another --out, and "
-            "release no trace twice"
-        )
-    reasons: Counter[str] = Counter()
-    done = 0
-    largest: list[float] = []
-    estimate = False
-
-    def write(path: Path) -> None:
-        nonlocal done, estimate
-        with path.open("w", encoding="utf-8") as refused, parts.unread.open(encoding="utf-8") as unread:
-            for line in unread:
-                refused.write(line)
-                reasons[_plain_reason(json.loads(line)["reason"])] += 1
-            for name in parts.names:
-                record = read_record(private / "parts" / f"{name}.json")
-                done += len(record["traces"])
-                largest[:] = [max([*largest, *(float(one["epsilon"]) for one in record["traces"])], default=0.0)]
-                estimate = estimate or any(one["estimate"] for one in record["traces"])
-                for one in record["refused"]:
-                    refused.write(_line(one))
-                    reasons[_plain_reason(one["reason"])] += 1
-
-    write_anew(private / "refused.jsonl", write)
-    parts.unread.unlink()
-    count = sum(reasons.values())
-    if done + count != parts.traces:
-        raise RuntimeError("the numbers of traces read and written differ")
-    summary = BatchSummary(
-        parts.traces,
-        done,
-        count,
-        parts.repeated,
-        dict(sorted(reasons.items())),
-        len(parts.names),
-        parts.found,
-        largest[0] if done else None,
-        estimate,
-        parts.request.seed is not None,
-    )
-    write_anew(out / "summary.json", json_text(summary.record()))
-    return summary
-
-
-def _plain_reason(reason: str) -> str:
-    return re.sub(r"[+-]?\d[\d.,e+-]*", "…", reason)

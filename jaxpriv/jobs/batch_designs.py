@@ -12,37 +12,36 @@ import numpy as np
 from jaxpriv.designs.batch.buckets import prior_bucket
 from jaxpriv.designs.batch.verb import design_batch
 from jaxpriv.errors import InfeasibleError, InputError
-from jaxpriv.jobs.batch_input import InputTrace
+from jaxpriv.jobs.batch_placing import Placed
+from jaxpriv.jobs.batch_priors import TOGETHER
 from jaxpriv.jobs.noise import grid_exponent
-from jaxpriv.jobs.requests import PriorRequest, SecretRequest
+from jaxpriv.jobs.prior_sources import PriorSource
 from jaxpriv.jobs.target import Target
+from jaxpriv.priors.process import ProcessPrior
 from jaxpriv.secrets.secret import Secret
-from jaxpriv.traces.projection import STRETCH, LocalPlane, public_origin
 
 
-# Problems that are designed at once. Fewer are filled up with copies: the programs, and so the last digits of a design,
-# do not depend on what else is in its part.
-TOGETHER = 64
 _FLOOR_SHARE = 1e-4  # of the noise's deviation, where the resolution does not ask for more
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A trace as the design needs it: positions (n, 2) in metres, the priors of both coordinates, and the secret."""
+    """A trace as the design needs it: positions and secret, and the priors of both coordinates."""
 
-    source: InputTrace
-    plane: LocalPlane
-    metres: np.ndarray = field(repr=False)
-    priors: tuple[list[Any], list[Any]] = field(repr=False)
-    secret: Any
-    prior: str
-    estimate: bool
+    placed: Placed
+    prior: PriorSource = field(repr=False)
+    priors: tuple[list[ProcessPrior], list[ProcessPrior]] = field(repr=False)
+
+    @classmethod
+    def of(cls, placed: Placed, prior: PriorSource) -> Prepared:
+        """Evaluate nothing yet: build the priors at the times of the trace."""
+        seconds = placed.trace.seconds
+        return cls(placed, prior, (prior.axes[0].priors(seconds), prior.axes[1].priors(seconds)))
 
     @property
-    def time_us(self) -> np.ndarray:
-        """Distinct instants (n,), microseconds since 1970."""
-        assert self.source.trace is not None
-        return self.source.trace.time_us
+    def points(self) -> int:
+        """Number of distinct instants."""
+        return len(self.placed.metres)
 
 
 @dataclass(frozen=True)
@@ -55,32 +54,6 @@ class AxisDesign:
     cost: float
     lower_bound: float
     gap: float
-
-
-def prepare(one: InputTrace, target: Target, prior: PriorRequest, secrets: SecretRequest) -> Prepared:
-    """Bring a trace to metres, find its secret and its priors. Raises `InputError` for what cannot be used."""
-    trace = one.trace
-    if trace is None:
-        raise InputError(one.reason)
-    if trace.n_points < 2:
-        raise InputError("the trace has 1 distinct time; at least 2 are needed")
-    if trace.step_m > target.resolution_m * (1 + 1e-6):
-        raise InputError(
-            f"the positions are rounded to about {trace.step_m:.2g} m, coarser than the declared resolution of "
-            f"{target.resolution_m:g} m; pass a larger --resolution"
-        )
-    plane = public_origin(trace.latitude, trace.longitude)
-    rows = plane.to_metres(trace.latitude, trace.longitude)
-    plane.check_extent(rows)
-    metres = trace.mean_by_point(rows)
-    secret: Any = Secret((trace.n_points // 2,), target.radius_m * STRETCH)
-    if secrets != SecretRequest():
-        secret = secrets.on(trace).on_axis(target.radius_m * STRETCH)
-        if isinstance(secret, list) and len(secret) == 1:
-            secret = secret[0]
-    source = prior.on(trace, metres, target)
-    axes = source.axes[0].priors(trace.seconds), source.axes[1].priors(trace.seconds)
-    return Prepared(one, plane, metres, axes, secret, source.source, source.estimate)
 
 
 def check_target(target: Target) -> None:
@@ -99,7 +72,7 @@ def design_prepared(
     problems = [(i, axis) for i in range(len(prepared)) for axis in (0, 1)]
     groups: dict[tuple[bool, int], list[tuple[int, int]]] = {}
     for i, axis in problems:
-        together = isinstance(prepared[i].secret, Secret) and prepared[i].secret.size == 1
+        together = _is_basic(prepared[i].placed.secret)
         groups.setdefault((together, prior_bucket(len(prepared[i].priors[axis]))), []).append((i, axis))
     made: dict[tuple[int, int], AxisDesign | str] = {}
     for (together, _), group in groups.items():
@@ -109,12 +82,12 @@ def design_prepared(
             goals: dict[str, Any] = (
                 {"epsilon": target.epsilon}
                 if per_point is None
-                else {"budget": [per_point * len(prepared[i].time_us) for i, _ in filled]}
+                else {"budget": [per_point * prepared[i].points for i, _ in filled]}
             )
             try:
                 batch = design_batch(
                     [prepared[i].priors[axis] for i, axis in filled],
-                    [prepared[i].secret for i, _ in filled],
+                    [prepared[i].placed.secret for i, _ in filled],
                     order=target.order,
                     resolution=target.resolution_m,
                     memory_limit=memory_limit,
@@ -127,6 +100,10 @@ def design_prepared(
             for k, one in enumerate(few):
                 made[one] = _axis(batch, k, target)
     return [_pair(made[i, 0], made[i, 1]) for i in range(len(prepared))]
+
+
+def _is_basic(secret: Any) -> bool:
+    return isinstance(secret, Secret) and secret.size == 1
 
 
 def _pair(east: AxisDesign | str, north: AxisDesign | str) -> tuple[AxisDesign, AxisDesign] | str:

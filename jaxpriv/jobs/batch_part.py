@@ -4,33 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import math
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jaxpriv.designs.batch.buckets import bucket_of
 from jaxpriv.errors import JaxprivError
-from jaxpriv.jobs.batch_designs import AxisDesign, Prepared, design_prepared, prepare
+from jaxpriv.jobs.batch_designs import AxisDesign, Prepared, design_prepared
 from jaxpriv.jobs.batch_files import json_text, write_anew, write_once
 from jaxpriv.jobs.batch_input import InputTrace
+from jaxpriv.jobs.batch_placing import Placed, place
+from jaxpriv.jobs.batch_priors import find_part_priors
+from jaxpriv.jobs.batch_programs import RESIDENT, make_room
+from jaxpriv.jobs.batch_record import FORMAT, AxisRecord, TraceRecord, part_json, record_name, share_name
+from jaxpriv.jobs.batch_shared import DECIMALS, SharedTrace, write_shared
 from jaxpriv.jobs.noise import ReleasedPoints, draw_release, simulate_release
 from jaxpriv.jobs.requests import PriorRequest, SecretRequest
 from jaxpriv.jobs.target import Target
 from jaxpriv.mechanisms.gaussian import GaussianMechanism
 
 
-FORMAT = 1
-_DECIMALS = 7
 # The batched LAPACK kernels of jaxlib may wait for ever when two threads of a process call them at the same time.
 _ONE_AT_A_TIME = threading.Lock()
 
 
 @dataclass(frozen=True)
-class BatchRequest:
+class BatchOptions:
     """What is asked of every trace. An empty `secrets` means the middle fix; `seed` makes a simulation of it."""
 
     target: Target
@@ -59,36 +63,46 @@ class BatchRequest:
 
 @dataclass(frozen=True)
 class Part:
-    """Traces of one part, where it is written, and its name there.
+    """Traces of one part, where it is written, and its name there; `memory` of the process in bytes.
 
     `name` is an HMAC-SHA256 of the traces, their numbers and all parameters under the key of the folder.
     """
 
     name: str
     out: Path
-    request: BatchRequest
-    memory_limit: float
+    options: BatchOptions
+    memory: float
     traces: tuple[InputTrace, ...] = field(repr=False)
 
     @classmethod
     def of(
-        cls, traces: list[InputTrace], out: Path, request: BatchRequest, about: bytes, key: bytes, memory_limit: float
+        cls, traces: list[InputTrace], out: Path, options: BatchOptions, about: bytes, key: bytes, memory: float
     ) -> Part:
         """Name a part; `about` is what all parts of the batch share."""
         digest = hmac.new(key, about, hashlib.sha256)
         for one in traces:
             digest.update(one.number.to_bytes(8, "big") + one.content())
-        return cls(digest.hexdigest(), out, request, memory_limit, tuple(traces))
+        return cls(digest.hexdigest(), out, options, memory, tuple(traces))
 
     @property
     def share_file(self) -> Path:
         """What may be shared; the part is done when it is there."""
-        return self.out / "share" / f"part-{self.name}.parquet"
+        return self.out / "share" / share_name(self.name)
 
     @property
     def private_file(self) -> Path:
         """What the designs were, whose they are, and why traces were refused."""
-        return self.out / "private" / "parts" / f"{self.name}.json"
+        return self.out / "private" / "parts" / record_name(self.name)
+
+    @property
+    def bucket(self) -> int:
+        """The length that its longest trace is padded to."""
+        return max(bucket_of(one.trace.n_points) for one in self.traces if one.trace is not None)
+
+    @property
+    def solver_memory(self) -> float:
+        """What the arrays of the solver may take, in bytes: as much again is in use while they are made."""
+        return 0.5 * (self.memory - RESIDENT)
 
     @property
     def done(self) -> bool:
@@ -96,118 +110,90 @@ class Part:
         return self.share_file.exists()
 
 
-@dataclass(frozen=True)
-class _Release:
-    number: int
-    time_us: np.ndarray
-    latitude: np.ndarray
-    longitude: np.ndarray
-
-
 def run_part(part: Part) -> str:
     """Design, certify, release and write a part, unless it was written already; its name."""
     if part.done:
         return part.name
     with _ONE_AT_A_TIME:
+        make_room(part.bucket, part.options.prior, part.memory)
         released, record = _make(part)
     # The private record comes first: what is shared is never without it.
     write_anew(part.private_file, json_text(record))
-    write_once(part.share_file, lambda path: _write_table(path, released))
+    write_once(part.share_file, lambda path: write_shared(path, released))
     return part.name
 
 
-def read_record(part_file: Path) -> dict[str, Any]:
-    """The private record of a part that was written."""
-    return json.loads(part_file.read_text(encoding="utf-8"))
-
-
-def _make(part: Part) -> tuple[list[_Release], dict[str, Any]]:
-    prepared: list[Prepared] = []
+def _make(part: Part) -> tuple[list[SharedTrace], dict[str, Any]]:
+    options = part.options
     refused: dict[int, str] = {}
+    placed: list[Placed] = []
     for one in part.traces:
         try:
-            prepared.append(prepare(one, part.request.target, part.request.prior, part.request.secrets))
+            placed.append(place(one, options.target, options.secrets))
         except JaxprivError as error:
             refused[one.number] = str(error)
-    designs = design_prepared(prepared, part.request.target, part.memory_limit)
-    released: list[_Release] = []
-    records: list[dict[str, Any]] = []
+    prepared: list[Prepared] = []
+    for one, source in zip(placed, find_part_priors(placed, options.prior, options.target), strict=True):
+        if isinstance(source, str):
+            refused[one.source.number] = source
+        else:
+            prepared.append(Prepared.of(one, source))
+    designs = design_prepared(prepared, options.target, part.solver_memory)
+    released: list[SharedTrace] = []
+    records: list[TraceRecord] = []
     for one, axes in zip(prepared, designs, strict=True):
-        number = one.source.number
+        number, plane = one.placed.source.number, one.placed.plane
         try:
             if isinstance(axes, str):
                 refused[number] = axes
                 continue
-            points = _draw(one, axes, part.request)
+            points = _draw(one.placed, axes, options)
         except JaxprivError as error:
             refused[number] = str(error)
             continue
-        latitude, longitude = one.plane.to_degrees(points.metres)
-        released.append(_Release(number, one.time_us, np.round(latitude, _DECIMALS), np.round(longitude, _DECIMALS)))
+        latitude, longitude = (np.round(degrees, DECIMALS) for degrees in plane.to_degrees(points.metres))
+        released.append(SharedTrace(number, one.placed.time_us, latitude, longitude))
         records.append(_record(one, axes, points))
     keys = {one.number: one.keys for one in part.traces}
-    return released, {
-        "format": FORMAT,
-        "traces": [{"trace": one["trace"], "keys": keys[one["trace"]], **one} for one in records],
-        "refused": [{"trace": n, "keys": keys[n], "reason": reason} for n, reason in sorted(refused.items())],
-    }
+    return released, part_json(
+        records, [{"trace": n, "keys": keys[n], "reason": reason} for n, reason in sorted(refused.items())]
+    )
 
 
-def _draw(one: Prepared, axes: tuple[AxisDesign, AxisDesign], request: BatchRequest) -> ReleasedPoints:
-    resolution = request.target.resolution_m
+def _draw(one: Placed, axes: tuple[AxisDesign, AxisDesign], options: BatchOptions) -> ReleasedPoints:
+    resolution = options.target.resolution_m
     mechanisms = [GaussianMechanism(axis.factor, axis.floor_sd, resolution) for axis in axes]
-    if request.seed is None:
+    if options.seed is None:
         return draw_release(mechanisms, one.metres, resolution)
     # Of the seed and the trace alone: how traces are put into parts changes nothing.
-    mixed = hashlib.sha256(request.seed.to_bytes(32, "big") + one.source.content()).digest()
+    mixed = hashlib.sha256(options.seed.to_bytes(32, "big") + one.source.content()).digest()
     return simulate_release(mechanisms, one.metres, resolution, int.from_bytes(mixed[:4], "big") >> 1)
 
 
-def _record(one: Prepared, axes: tuple[AxisDesign, AxisDesign], points: ReleasedPoints) -> dict[str, Any]:
-    n = len(one.time_us)
-    cost = math.fsum(axis.cost for axis in axes) + 2 * n * 4.0**points.exponent / 12
-    return {
-        "trace": one.source.number,
-        "points": n,
-        "epsilon": max(axis.epsilon for axis in axes),
-        "estimate": one.estimate,
-        "prior": one.prior,
-        "rms_m": math.sqrt(cost / n),
-        "gap": max(axis.gap for axis in axes),
-        "tau": points.tau,
-        "cleaning": [] if one.source.trace is None else one.source.trace.cleaning.sentences(),
-        "axes": [
-            {
-                "epsilon": axis.epsilon,
-                "cost_m2": axis.cost,
-                "lower_bound": axis.lower_bound,
-                "gap": axis.gap,
-                "floor_sd_m": axis.floor_sd,
-                "factor_sha256": hashlib.sha256(np.ascontiguousarray(axis.factor).tobytes()).hexdigest(),
-            }
-            for axis in axes
-        ],
-    }
-
-
-def _write_table(path: Path, released: list[_Release]) -> None:
-    """Only the trace's running number, the instant and the position; no statistics, and no compression, whose success
-    would tell of what is compressed."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    def column(name: str, dtype: type) -> np.ndarray:
-        return np.concatenate([np.asarray(getattr(one, name), dtype) for one in released] or [np.zeros(0, dtype)])
-
-    numbers = np.concatenate(
-        [np.full(len(one.time_us), one.number, np.int64) for one in released] or [np.zeros(0, np.int64)]
+def _record(one: Prepared, axes: tuple[AxisDesign, AxisDesign], points: ReleasedPoints) -> TraceRecord:
+    placed = one.placed
+    east, north = (
+        AxisRecord(axis.factor, axis.floor_sd, axis.epsilon, axis.cost, axis.lower_bound, axis.gap, source.choices)
+        for axis, source in zip(axes, one.prior.axes, strict=True)
     )
-    table = pa.table(
-        {
-            "trace": numbers,
-            "time": pa.array(column("time_us", np.int64), pa.timestamp("us", tz="UTC")),
-            "lat": column("latitude", np.float64),
-            "lon": column("longitude", np.float64),
-        }
+    return TraceRecord(
+        placed.source.number,
+        placed.source.keys,
+        one.points,
+        tuple(placed.secrets),
+        (east, north),
+        (placed.plane.latitude, placed.plane.longitude),
+        points.exponent,
+        points.tau,
+        rms_of([axis.cost for axis in axes], one.points, points.exponent),
+        max(axis.epsilon for axis in axes),
+        max(axis.gap for axis in axes),
+        one.prior.source,
+        one.prior.estimate,
+        tuple(placed.trace.cleaning.sentences()),
     )
-    pq.write_table(table, path, compression="none", use_dictionary=False, write_statistics=False)
+
+
+def rms_of(costs: Sequence[float], points: int, exponent: int) -> float:
+    """How far points move, root mean square in metres, for the costs of both coordinates (m²) and the grid."""
+    return math.sqrt((math.fsum(costs) + 2 * points * 4.0**exponent / 12) / points)

@@ -22,7 +22,7 @@ from jaxpriv.priors.process import ProcessPrior
 
 
 WhichSet = Literal["default", "wide", "exact"]
-_ON_ITSELF = "fitted on the trace itself: an estimate of what an attacker expects, not a guarantee"
+ON_ITSELF = "fitted on the trace itself: an estimate of what an attacker expects, not a guarantee"
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ def find_priors(
         axes = fits_of_trace(seconds, metres, kernels or FAMILIES_DEFAULT, step_m, progress)
         progress("Checking the fits on hidden windows")
         findings = tuple(text for i in (0, 1) for text in _misfits(i, axes[i], seconds, metres[:, i]))
-        source, estimate = _ON_ITSELF, True
-    east, north = (_axis_of(fits, seconds, chosen, resolution_m, source) for fits in axes)
+        source, estimate = ON_ITSELF, True
+    east, north = (axis_of(fits, seconds, chosen, resolution_m, source) for fits in axes)
     return PriorSource((east, north), source, estimate, findings)
 
 
@@ -158,7 +158,7 @@ def _check_options(
         raise InputError(f"the standard deviation is {sd_m}; it must be a positive, finite number")
 
 
-def _axis_of(fits: Sequence[Fit], seconds: np.ndarray, which: WhichSet, resolution_m: float, source: str) -> AxisPriors:
+def axis_of(fits: Sequence[Fit], seconds: np.ndarray, which: WhichSet, resolution_m: float, source: str) -> AxisPriors:
     if which == "exact":
         fits = [max(fits, key=lambda one: one.loglik)]
     choices, labels, lattice = [], [], []

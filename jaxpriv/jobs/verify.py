@@ -1,13 +1,15 @@
-"""Check a folder that `protect` wrote: what is shared against itself, and the promise against the mechanism."""
+"""Check a folder that `protect` or `batch` wrote: what is shared against itself, the promise against the mechanism."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from jaxpriv.errors import InputError
 from jaxpriv.jobs.release_file import OBSERVED, SIMULATED_TITLE, TITLE, ReleaseFile, read_release
+from jaxpriv.jobs.verify_batch import is_batch, verify_batch
 from jaxpriv.report.verification import Check, Verification
 from jaxpriv.traces.files import read_trace, sanitised_text
 
@@ -17,14 +19,16 @@ _KINDS = ("csv", "gpx", "plt", "geojson")
 _DEGREES = 0.5e-7 + 1e-9
 
 
-def verify_folder(folder: Path) -> Verification:
-    """Check the folder of a release, or its share folder alone.
+def verify_folder(folder: Path, progress: Callable[[str], None] = lambda step: None) -> Verification:
+    """Check the folder of a release or of a batch of them (`verify_batch`), or its share folder alone.
 
     The shared files: nothing but the trace and release.json; positions that are the released integers, brought back
     to degrees; the same times; no other field. With the private folder: the certificate of the stored mechanism is
     computed again under the stated priors, and no reported ε may be below it. Raises `InputError` for a folder or file
     that cannot be read; whatever disagrees is a failed check.
     """
+    if is_batch(folder):
+        return verify_batch(folder, progress)
     share, private = _parts(folder)
     simulated_name = not (share / "release.json").is_file()
     mark = ".SIMULATED" if simulated_name else ""
@@ -75,12 +79,12 @@ def _verify_series(share: Path, private: Path | None, mark: str) -> Verification
 def _parts(folder: Path) -> tuple[Path, Path | None]:
     names = ("release.json", "release.SIMULATED.json")
     if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder; name the one that jaxpriv protect wrote")
+        raise InputError(f"{folder} is not a folder; name the one that jaxpriv protect or batch wrote")
     for share in (folder / "share", folder):
         if any((share / name).is_file() for name in names):
             private = folder / "private"
             return share, private if share != folder and private.is_dir() else None
-    raise InputError(f"{folder} has no share/release.json: it is not a folder that jaxpriv protect wrote")
+    raise InputError(f"{folder} has no share/release.json: it is not a folder that jaxpriv protect or batch wrote")
 
 
 def _is_release(simulated: bool) -> Check:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jaxpriv.jobs.batch_part import BatchRequest
+from jaxpriv.jobs.batch_part import BatchOptions
 from jaxpriv.jobs.prior_choice import PriorChoice
 from jaxpriv.jobs.requests import PriorRequest
 from jaxpriv.jobs.target import Target
@@ -19,8 +20,8 @@ PRIOR = PriorChoice("matern32", 60.0, 100.0, 3.0)
 SIZES = (1, 10, 14, 28, 12)
 
 
-def request(seed: int | None = None, **goal: float) -> BatchRequest:
-    return BatchRequest(Target(50.0, **(goal or {"budget_m": 30.0})), PriorRequest(given=PRIOR), seed=seed)
+def request(seed: int | None = None, **goal: Any) -> BatchOptions:
+    return BatchOptions(Target(50.0, **(goal or {"budget_m": 30.0})), PriorRequest(given=PRIOR), seed=seed)
 
 
 def make_table(path: Path, count: int, seed: int = 0) -> Path:

@@ -16,7 +16,7 @@ def main() -> None:
     assert spec is not None and spec.loader is not None
     data = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(data)
-    original, made = batch_part._write_table, []
+    original, made = batch_part.write_shared, []
 
     def write(path: Path, released: list) -> None:
         original(path, released)
@@ -24,7 +24,7 @@ def main() -> None:
         if len(made) == 2:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    batch_part._write_table = write
+    batch_part.write_shared = write
     batch.run_batch(Path(sys.argv[1]), Path(sys.argv[2]), data.request(7), part_traces=4)
 
 

@@ -18,6 +18,7 @@ from jaxpriv.cli.app import app
 from jaxpriv.errors import InputError
 from jaxpriv.jobs import batch, batch_dask
 from jaxpriv.jobs.batch import run_batch
+from jaxpriv.jobs.batch_summary import ANOTHER_RELEASE
 
 
 spec = importlib.util.spec_from_file_location("batch_data", Path(__file__).with_name("batch_data.py"))
@@ -86,8 +87,8 @@ def test_the_command_refuses_it_too(tmp_path):
     first = CliRunner().invoke(app, args)
     assert first.exit_code == 0, first.output
     # The second run into another folder is said on the console and in the summary.
-    assert batch.ANOTHER_RELEASE in first.output
-    assert json.loads((tmp_path / "o1" / "summary.json").read_text())["note"] == batch.ANOTHER_RELEASE
+    assert ANOTHER_RELEASE in first.output
+    assert json.loads((tmp_path / "o1" / "summary.json").read_text())["note"] == ANOTHER_RELEASE
     before = drawn(tmp_path / "o1")
     swapped(tmp_path / "in.csv")
     again = CliRunner().invoke(app, args)

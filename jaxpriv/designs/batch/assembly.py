@@ -3,45 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from jaxpriv.designs.batch.certifying import Certified, certify_chunk, lower_bounds, tighten
+from jaxpriv.designs.batch.alone import better_of, designed_alone
+from jaxpriv.designs.batch.certifying import Certified, certify_chunk, lower_bounds, meet, tighten
 from jaxpriv.designs.batch.chunk import Chunk
 from jaxpriv.designs.batch.closed_form import for_budget, for_target
 from jaxpriv.designs.batch.devices import Devices, compilations
-from jaxpriv.designs.batch.duals import dual_vectors
+from jaxpriv.designs.batch.interior import DIRECTIONS
 from jaxpriv.designs.batch.problems import Problem, Refusal
+from jaxpriv.designs.batch.request import BatchRequest
 from jaxpriv.designs.batch.result import BatchDesign
-from jaxpriv.designs.batch.robust import robust_designs
+from jaxpriv.designs.batch.robust import gaps, robust_designs
 from jaxpriv.designs.design import design
 from jaxpriv.designs.finish import SHADINGS
-from jaxpriv.designs.request import FLOOR_SHARE
-from jaxpriv.designs.result import DesignResult
+from jaxpriv.designs.result import Design, DesignResult
 from jaxpriv.errors import JaxprivError
 
 
-KEPT_BACK = 2.0**-44  # of a budget, for the rounding of its check
 _HARMLESS = 1e-2  # share of a gap that the width of a certificate may have
-
-
-@dataclass(frozen=True)
-class BatchRequest:
-    """What is asked of every trace: `kind` "epsilon" or "budget", and the options of `design`."""
-
-    kind: str
-    order: float
-    floor_sd: float | None
-    resolution: float
-    tolerance: float
-
-    def floors(self, cost: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """The floor's standard deviation (m,) when the noise costs about `cost` (m,)."""
-        if self.floor_sd is not None:
-            return np.full(len(sizes), self.floor_sd)
-        return np.maximum(2.0 * self.resolution, np.sqrt(FLOOR_SHARE * np.maximum(cost, 0.0) / sizes))
+_LEFT_OPEN = 1e-2  # gap above which a problem of several priors is designed one by one as well
 
 
 def designed_together(
@@ -52,35 +35,47 @@ def designed_together(
     chunk = Chunk.of(problems, bucket, rows, request.order)
     if request.kind == "budget":
         floor_sd = request.floors(chunk.goal, chunk.sizes)
-        room = chunk.goal * (1 - KEPT_BACK) - chunk.sizes * floor_sd * floor_sd * (1 + KEPT_BACK)
+        # Kept back for the rounding of the check that the cost is within the budget.
+        rounding = (DIRECTIONS * bucket + 64) * 2.0**-52
+        room = chunk.goal * (1 - rounding) - chunk.sizes * floor_sd * floor_sd * (1 + rounding)
     else:
         power, columns = _least_powers(chunk, machine)
         floor_sd = request.floors(power / chunk.unit**2, chunk.sizes)
         room = np.maximum(power / chunk.unit**2 - floor_sd * floor_sd, 0.0)
     feasible = room > 0.0 if request.kind == "budget" else np.isfinite(room)
     room = np.where(feasible, room, 1.0 / chunk.unit**2) * chunk.unit**2
+    counts = {"chunks": 1}
     if chunk.priors > 1:
         target = None if request.kind == "budget" else _targets(chunk) * (1 - SHADINGS[0])
-        factor, weights = robust_designs(chunk, machine, floor_sd * chunk.unit, room, target)
+        certified, again = robust_designs(chunk, machine, floor_sd, room, target, feasible)
+        counts["designed again"] = again
     else:
         if request.kind == "budget":
             shifted = room + (floor_sd * chunk.unit) ** 2
             columns = _run(chunk, machine, for_budget, chunk.covariance[:, 0], chunk.position, shifted)[1]
-        factor, weights = columns[:, :, None] * np.sqrt(room)[:, None, None], None
-    factor = np.where(feasible[:, None, None] & np.isfinite(factor), factor, 0.0) * chunk.mask[:, :, None]
-    certified = certify_chunk(chunk, factor, floor_sd)
-    if request.kind == "epsilon":
-        _meet(chunk, certified)
-    vectors = certified.bounds.trial if weights is None else dual_vectors(chunk, certified, weights)
-    certified.lower = lower_bounds(chunk, certified, vectors, request.kind)
+        factor = columns[:, :, None] * np.sqrt(room)[:, None, None]
+        factor = np.where(feasible[:, None, None] & np.isfinite(factor), factor, 0.0) * chunk.mask[:, :, None]
+        certified = certify_chunk(chunk, factor, floor_sd)
+        if request.kind == "epsilon":
+            meet(chunk, certified)
+        certified.lower = lower_bounds(chunk, certified, certified.bounds.trial, request.kind)
     if request.kind == "budget":
         # Where the gap is of the solver's making, a certificate that is wider than usual changes nothing.
         with np.errstate(all="ignore"):
             gap = 1.0 - certified.lower / certified.epsilon
         wide = np.any(certified.bounds.loose, axis=1) & ~(certified.bounds.width <= _HARMLESS * gap)
         tighten(chunk, certified, wide)
-    counts = {"compilations": compilations() - before, "chunks": 1}
-    return _assembled(problems, chunk, certified, feasible, request, counts)
+    alone: dict[int, Design] = {}
+    if chunk.priors > 1:
+        enough = gaps(chunk, certified, request.kind) <= max(_LEFT_OPEN, request.tolerance)
+        open_ = np.flatnonzero(feasible & ~enough).tolist()
+        made = designed_alone([problems[i] for i in open_], floor_sd[open_], request)
+        counts["designed one by one"] = len(made)
+        for i, one in zip(open_, made, strict=True):
+            if one is not None and better_of(certified, i, one, request, float(chunk.goal[i])):
+                alone[i] = one
+    counts["compilations"] = compilations() - before
+    return _assembled(problems, chunk, certified, alone, feasible, request, counts)
 
 
 def _targets(chunk: Chunk) -> np.ndarray:
@@ -98,25 +93,23 @@ def _run(chunk: Chunk, machine: Devices, program: Any, *arrays: np.ndarray) -> t
     return tuple(np.asarray(one)[: chunk.count] for one in machine(program, *map(chunk.padded, arrays)))
 
 
-def _meet(chunk: Chunk, certified: Certified) -> None:
-    """A little more of the same noise where a target is missed by rounding."""
-    tighten(chunk, certified, ~(certified.epsilon <= chunk.goal) & np.any(certified.bounds.loose, axis=1))
-    for shading in SHADINGS[1:]:
-        short = ~(certified.epsilon <= chunk.goal) & np.isfinite(certified.epsilon)
-        if not np.any(short):
-            return
-        factor = certified.factor[short] * np.sqrt(1.0 + 4.0 * shading)
-        certified.put(short, certify_chunk(chunk.rows_of(short), factor, certified.floor_sd[short]))
-
-
 def _assembled(
     problems: Sequence[Problem],
     chunk: Chunk,
     certified: Certified,
+    alone: dict[int, Design],
     feasible: np.ndarray,
     request: BatchRequest,
     counts: dict[str, int],
 ) -> BatchDesign:
+    factors = [certified.factor[i, : problem.size] / chunk.unit[i] for i, problem in enumerate(problems)]
+    counted = [len(one.priors) for one in problems]
+    losses = [row[None, :p] for row, p in zip(certified.losses, counted, strict=True)]
+    below = [row[None, :p] for row, p in zip(certified.losses_lower, counted, strict=True)]
+    for i, one in alone.items():
+        factors[i] = np.asarray(one.mechanism.factor)
+        certified.epsilon[i], certified.cost[i] = one.epsilon, one.cost
+        losses[i], below[i] = one.certificate.losses, one.certificate.losses_lower
     achieved = certified.cost if request.kind == "epsilon" else certified.epsilon
     met = np.isfinite(certified.epsilon)
     if request.kind == "epsilon":
@@ -127,8 +120,8 @@ def _assembled(
         gap = np.where(np.isfinite(achieved) & (achieved > 0), (achieved - certified.lower) / achieved, 1.0)
     if np.any(met & feasible & (gap < 0)):
         raise AssertionError("a lower bound exceeds what was achieved: a bound is wrong.")
+    gap = np.where(met, gap, np.clip(gap, 0.0, 1.0))
     results = [_result(bool(met[i]), bool(feasible[i]), float(gap[i]), request) for i in range(chunk.count)]
-    factors = [certified.factor[i, : problem.size] / chunk.unit[i] for i, problem in enumerate(problems)]
     counts = {**counts, "certified one by one": int(np.sum(certified.single))}
     return BatchDesign(
         np.array([problem.position for problem in problems]),
@@ -140,8 +133,8 @@ def _assembled(
         np.where(feasible, certified.lower, 0.0),
         np.where(feasible, gap, 1.0),
         tuple(results),
-        tuple(row[None, : len(one.priors)] for row, one in zip(certified.losses, problems, strict=True)),
-        tuple(row[None, : len(one.priors)] for row, one in zip(certified.losses_lower, problems, strict=True)),
+        tuple(losses),
+        tuple(below),
         request.order,
         request.resolution,
         {},

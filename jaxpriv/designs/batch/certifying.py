@@ -12,6 +12,7 @@ from jaxpriv.certificates.batched import BatchBounds, basic_loss_bounds, batched
 from jaxpriv.certificates.batched_lower_bounds import batch_trials, batched_cost_lower, batched_loss_lower
 from jaxpriv.certificates.loss import loss_bounds
 from jaxpriv.designs.batch.chunk import Chunk
+from jaxpriv.designs.finish import SHADINGS
 
 
 _TOGETHER = 512  # covariances at a time: the temporaries stay in the cache
@@ -42,6 +43,12 @@ class Certified:
             getattr(self, name)[chosen] = getattr(other, name)
         for name in (one.name for one in fields(BatchBounds)):
             getattr(self.bounds, name)[chosen] = getattr(other.bounds, name)
+
+    def rows_of(self, chosen: np.ndarray) -> Certified:
+        """A copy of the chosen rows alone."""
+        numbers = {one.name: np.array(getattr(self, one.name)[chosen]) for one in fields(self) if one.name != "bounds"}
+        bounds = {one.name: np.array(getattr(self.bounds, one.name)[chosen]) for one in fields(BatchBounds)}
+        return Certified(**numbers, bounds=BatchBounds(**bounds))
 
 
 def certify_chunk(chunk: Chunk, factor: np.ndarray, floor_sd: np.ndarray) -> Certified:
@@ -87,6 +94,17 @@ def tighten(chunk: Chunk, certified: Certified, chosen: np.ndarray) -> None:
         _one_by_one(chunk, certified.factor, floor, certified.bounds, int(i))
         certified.single[i] = True
     certified.losses, certified.losses_lower, certified.epsilon = _levels(chunk, certified.bounds)
+
+
+def meet(chunk: Chunk, certified: Certified) -> None:
+    """A little more of the same noise where a target is missed by rounding."""
+    tighten(chunk, certified, ~(certified.epsilon <= chunk.goal) & np.any(certified.bounds.loose, axis=1))
+    for shading in SHADINGS[1:]:
+        short = ~(certified.epsilon <= chunk.goal) & np.isfinite(certified.epsilon)
+        if not np.any(short):
+            return
+        factor = certified.factor[short] * np.sqrt(1.0 + 4.0 * shading)
+        certified.put(short, certify_chunk(chunk.rows_of(short), factor, certified.floor_sd[short]))
 
 
 def _one_by_one(chunk: Chunk, factor: np.ndarray, floor: np.ndarray, bounds: BatchBounds, i: int) -> None:

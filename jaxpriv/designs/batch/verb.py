@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from jaxpriv.designs.batch.assembly import BatchRequest, designed_one_by_one, designed_together, refused
+from jaxpriv.designs.batch.assembly import designed_one_by_one, designed_together, refused
 from jaxpriv.designs.batch.buckets import bucket_of, chunk_of, padded_count, prior_bucket
 from jaxpriv.designs.batch.devices import Devices
 from jaxpriv.designs.batch.problems import Problem, Refusal, as_problem
+from jaxpriv.designs.batch.request import BatchRequest
 from jaxpriv.designs.batch.result import BatchDesign, joined
 from jaxpriv.designs.request import GAP_TOLERANCE, check_request
 from jaxpriv.errors import InputError

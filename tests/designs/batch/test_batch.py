@@ -30,6 +30,7 @@ def test_one_prior_each_is_the_loop_of_single_designs(rng, goal):
     for i, (prior, secret) in enumerate(zip(priors, secrets, strict=True)):
         alone = design(prior, secret, **goal)
         assert batch.results[i] is DesignResult.optimal
+        # Two codes for one optimum: a target is shaded by 1e-9, and a power answers that with a few times as much.
         assert batch.cost[i] == pytest.approx(alone.cost, rel=1e-8)
         assert batch.epsilon[i] == pytest.approx(alone.epsilon, rel=1e-8)
         assert batch.lower_bound[i] <= (batch.cost[i] if "epsilon" in goal else batch.epsilon[i])
@@ -39,7 +40,8 @@ def test_one_prior_each_is_the_loop_of_single_designs(rng, goal):
             assert batch.cost[i] <= goal["budget"]
         one = batch[i]
         checked = certify(prior, secret, one.mechanism)
-        # The batch covers the rounding of kernels that are evaluated together as well.
+        # The batch covers the rounding of kernels that are evaluated together as well: 2^-50 of the covariances, which
+        # a loss magnifies by their condition given the noise, up to 1e5 here.
         assert one.epsilon >= float(checked.epsilon_lower.max()) and one.epsilon == pytest.approx(
             checked.epsilon, rel=1e-9
         )
@@ -52,6 +54,7 @@ def test_stacked_covariances_and_targets_of_their_own(rng):
     batch = design_batch(stack, Secret([4], radius=20.0), epsilon=[0.5, 1.0, 2.0])
     for i, target in enumerate((0.5, 1.0, 2.0)):
         alone = design(GaussianPrior(stack[i]), Secret([4], radius=20.0), epsilon=target)
+        # The shading of a target, 1e-9, and what a power makes of it.
         assert batch.cost[i] == pytest.approx(alone.cost, rel=1e-8)
 
 
@@ -67,10 +70,13 @@ def test_several_priors_are_designed_within_their_certified_gaps(rng, goal):
     for i in range(2):
         alone = design(sets[i], secrets[i], resolution=0.5, **goal)
         found, best = (batch.cost[i], alone.cost) if "epsilon" in goal else (batch.epsilon[i], alone.epsilon)
+        # Both are within their gaps of one optimum; 1e-9 is for the product of the two and the rounding here.
         assert abs(found / best - 1.0) <= batch.gap[i] + alone.gap + 1e-9
-        assert batch.gap[i] <= 1e-2
+        # What the rounds go on for; these problems are easy.
+        assert batch.gap[i] <= 1e-5
         assert batch.losses[i].shape == (1, 3)
-        assert certify(sets[i], secrets[i], batch[i].mechanism).epsilon == pytest.approx(batch.epsilon[i], rel=1e-6)
+        # One mechanism, two certificates: they differ by what kernels evaluated together may be off, as above.
+        assert certify(sets[i], secrets[i], batch[i].mechanism).epsilon == pytest.approx(batch.epsilon[i], rel=1e-9)
 
 
 def test_bad_traces_are_listed_with_their_reason_and_the_others_go_on(rng):
