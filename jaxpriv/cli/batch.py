@@ -23,7 +23,7 @@ from jaxpriv.cli.reading import ColumnsOption, DuplicatesOption, StrictOption, r
 
 
 if TYPE_CHECKING:
-    from jaxpriv.jobs.batch_summary import BatchSummary
+    from jaxpriv.jobs.batch.summary import BatchSummary
 
 _WHAT, _GOAL, _HOW = "What to protect", "The goal: --epsilon or --budget", "Details"
 MIDDLE = "middle"
@@ -133,8 +133,8 @@ def batch(
 
             raise InputError("--secret middle goes alone; leave it out, or the times")
 
-        from jaxpriv.jobs.batch import run_batch
-        from jaxpriv.jobs.batch_part import BatchOptions
+        from jaxpriv.jobs.batch.part import BatchOptions
+        from jaxpriv.jobs.batch.run import run_batch
         from jaxpriv.jobs.requests import SecretRequest
         from jaxpriv.jobs.target import Target
 
@@ -172,6 +172,6 @@ def _say_done(done: BatchSummary, out: Path, *, json: bool, quiet: bool) -> None
         typer.echo(f"  {count} refused: {reason}")
     typer.echo(f"Written: {out}/share (to share) and {out}/private (to keep).")
     if done.done and not done.simulated:
-        from jaxpriv.jobs.batch_summary import ANOTHER_RELEASE
+        from jaxpriv.jobs.batch.summary import ANOTHER_RELEASE
 
         say(ANOTHER_RELEASE)

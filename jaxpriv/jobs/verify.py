@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from jaxpriv.errors import InputError
+from jaxpriv.jobs.batch.verifying import is_batch, verify_batch
 from jaxpriv.jobs.release_file import OBSERVED, SIMULATED_TITLE, TITLE, ReleaseFile, read_release
-from jaxpriv.jobs.verify_batch import is_batch, verify_batch
 from jaxpriv.report.verification import Check, Verification
 from jaxpriv.traces.files import read_trace, sanitised_text
 

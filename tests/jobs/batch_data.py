@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jaxpriv.jobs.batch_part import BatchOptions
+from jaxpriv.jobs.batch.part import BatchOptions
 from jaxpriv.jobs.prior_choice import PriorChoice
 from jaxpriv.jobs.requests import PriorRequest
 from jaxpriv.jobs.target import Target

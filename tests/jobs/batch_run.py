@@ -8,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
-from jaxpriv.jobs import batch, batch_part
+from jaxpriv.jobs.batch import part as batch_part, run as batch
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from jaxpriv.cli.app import app
 from jaxpriv.errors import InfeasibleError, InputError
-from jaxpriv.jobs.batch import run_batch
+from jaxpriv.jobs.batch.run import run_batch
 from jaxpriv.jobs.protect import plan
 from jaxpriv.traces.contents import ColumnNames, ReadOptions
 from jaxpriv.traces.files import read_trace
@@ -194,7 +194,7 @@ def test_the_document_runs():
 
 def test_the_cache_of_compiled_programs_is_the_commands_alone(tmp_path):
     code = (
-        "import os, jax, jaxpriv, jaxpriv.jobs.batch\n"
+        "import os, jax, jaxpriv, jaxpriv.jobs.batch.run\n"
         "assert jax.config.jax_compilation_cache_dir is None and 'JAX_COMPILATION_CACHE_DIR' not in os.environ\n"
     )
     plain = {k: v for k, v in os.environ.items() if not k.startswith("JAX_COMPILATION")}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jaxpriv.errors import InputError
-from jaxpriv.jobs.batch import run_batch
+from jaxpriv.jobs.batch.run import run_batch
 
 
 pytestmark = [

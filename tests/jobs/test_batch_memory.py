@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxpriv.jobs import batch, batch_programs
+from jaxpriv.jobs.batch import programs as batch_programs, run as batch
 from jaxpriv.jobs.requests import PriorRequest
 
 
@@ -22,8 +22,8 @@ spec.loader.exec_module(data)
 RUN = """
 import sys
 from pathlib import Path
-from jaxpriv.jobs.batch import run_batch
-from jaxpriv.jobs.batch_part import BatchOptions
+from jaxpriv.jobs.batch.run import run_batch
+from jaxpriv.jobs.batch.part import BatchOptions
 from jaxpriv.jobs.prior_choice import PriorChoice
 from jaxpriv.jobs.requests import PriorRequest
 from jaxpriv.jobs.target import Target

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from jaxpriv.cli.app import app
 from jaxpriv.errors import InputError
-from jaxpriv.jobs import batch, batch_dask
-from jaxpriv.jobs.batch import run_batch
-from jaxpriv.jobs.batch_summary import ANOTHER_RELEASE
+from jaxpriv.jobs.batch import on_dask as batch_dask, run as batch
+from jaxpriv.jobs.batch.run import run_batch
+from jaxpriv.jobs.batch.summary import ANOTHER_RELEASE
 
 
 spec = importlib.util.spec_from_file_location("batch_data", Path(__file__).with_name("batch_data.py"))

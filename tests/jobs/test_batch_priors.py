@@ -11,12 +11,12 @@ import pytest
 
 from jaxpriv.errors import InputError
 from jaxpriv.fitting.fit import Fit, Settings
-from jaxpriv.jobs import batch_priors
-from jaxpriv.jobs.batch import run_batch
-from jaxpriv.jobs.batch_input import input_traces
-from jaxpriv.jobs.batch_part import BatchOptions
-from jaxpriv.jobs.batch_placing import Placed, place
-from jaxpriv.jobs.batch_priors import TOGETHER, find_part_priors
+from jaxpriv.jobs.batch import priors as batch_priors
+from jaxpriv.jobs.batch.input import input_traces
+from jaxpriv.jobs.batch.part import BatchOptions
+from jaxpriv.jobs.batch.placing import Placed, place
+from jaxpriv.jobs.batch.priors import TOGETHER, find_part_priors
+from jaxpriv.jobs.batch.run import run_batch
 from jaxpriv.jobs.prior_sources import PriorSource
 from jaxpriv.jobs.requests import PriorRequest, SecretRequest
 from jaxpriv.jobs.target import Target

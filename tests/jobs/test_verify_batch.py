@@ -18,13 +18,13 @@ from typer.testing import CliRunner
 
 from jaxpriv.cli.app import app
 from jaxpriv.errors import InputError
-from jaxpriv.jobs.batch import run_batch
-from jaxpriv.jobs.batch_part import BatchOptions
+from jaxpriv.jobs.batch.part import BatchOptions
+from jaxpriv.jobs.batch.run import run_batch
+from jaxpriv.jobs.batch.verifying import verify_batch
 from jaxpriv.jobs.prior_choice import PriorChoice
 from jaxpriv.jobs.requests import PriorRequest, SecretRequest
 from jaxpriv.jobs.target import Target
 from jaxpriv.jobs.verify import verify_folder
-from jaxpriv.jobs.verify_batch import verify_batch
 
 
 spec = importlib.util.spec_from_file_location("batch_data", Path(__file__).with_name("batch_data.py"))
@@ -358,7 +358,7 @@ def test_digests(out, made):
 
 def test_a_prior_of_other_numbers_than_those_of_the_design(tmp_path, monkeypatch):
     """Where the options name no numbers, the record's own are what is certified."""
-    from jaxpriv.jobs import batch_part
+    from jaxpriv.jobs.batch import part as batch_part
     from jaxpriv.jobs.prior_sources import AxisPriors, PriorSource
 
     axis = AxisPriors((PriorChoice("matern32", 60.0, 100.0, 3.0),), ("a",), (True,))

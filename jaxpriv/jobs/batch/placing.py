@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxpriv.errors import InputError
-from jaxpriv.jobs.batch_input import InputTrace
+from jaxpriv.jobs.batch.input import InputTrace
 from jaxpriv.jobs.requests import SecretRequest
 from jaxpriv.jobs.target import Target
 from jaxpriv.secrets.secret import EveryPoint, Secret

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from jaxpriv.errors import InputError
-from jaxpriv.jobs.batch_input import input_files
+from jaxpriv.jobs.batch.input import input_files
 from jaxpriv.traces.trace import Trace
 
 

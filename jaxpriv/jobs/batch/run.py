@@ -12,15 +12,15 @@ from typing import Any
 
 from jaxpriv.designs.batch.buckets import bucket_of
 from jaxpriv.errors import InputError
-from jaxpriv.jobs.batch_designs import check_target
-from jaxpriv.jobs.batch_digests import refuse_changed
-from jaxpriv.jobs.batch_files import keep_description, open_folder, remove_leftovers, write_anew
-from jaxpriv.jobs.batch_input import InputTrace, input_files, input_traces
-from jaxpriv.jobs.batch_once import Repeats, Standing, content_digests, key_digest, refuse_output_in_input
-from jaxpriv.jobs.batch_part import BatchOptions, Part, run_part
-from jaxpriv.jobs.batch_priors import TOGETHER
-from jaxpriv.jobs.batch_record import share_name
-from jaxpriv.jobs.batch_summary import BatchSummary, finish, json_line
+from jaxpriv.jobs.batch.designs import check_target
+from jaxpriv.jobs.batch.digests import refuse_changed
+from jaxpriv.jobs.batch.files import keep_description, open_folder, remove_leftovers, write_anew
+from jaxpriv.jobs.batch.input import InputTrace, input_files, input_traces
+from jaxpriv.jobs.batch.once import Repeats, Standing, content_digests, key_digest, refuse_output_in_input
+from jaxpriv.jobs.batch.part import BatchOptions, Part, run_part
+from jaxpriv.jobs.batch.priors import TOGETHER
+from jaxpriv.jobs.batch.record import share_name
+from jaxpriv.jobs.batch.summary import BatchSummary, finish, json_line
 from jaxpriv.jobs.plain_json import plain
 from jaxpriv.traces.contents import ReadOptions
 
@@ -91,7 +91,7 @@ def run_batch(
             run_part(part)
             progress(f"{parts.traces} traces read, {len(parts.names)} parts written")
     else:
-        from jaxpriv.jobs.batch_dask import run_on_dask
+        from jaxpriv.jobs.batch.on_dask import run_on_dask
 
         run_on_dask(parts, scheduler, workers, memory, progress)
     progress("Counting")

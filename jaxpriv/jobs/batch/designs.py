@@ -12,8 +12,8 @@ import numpy as np
 from jaxpriv.designs.batch.buckets import prior_bucket
 from jaxpriv.designs.batch.verb import design_batch
 from jaxpriv.errors import InfeasibleError, InputError
-from jaxpriv.jobs.batch_placing import Placed
-from jaxpriv.jobs.batch_priors import TOGETHER
+from jaxpriv.jobs.batch.placing import Placed
+from jaxpriv.jobs.batch.priors import TOGETHER
 from jaxpriv.jobs.noise import grid_exponent
 from jaxpriv.jobs.prior_sources import PriorSource
 from jaxpriv.jobs.target import Target

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from jaxpriv.errors import InputError
-from jaxpriv.jobs.batch_digests import keep_digests
-from jaxpriv.jobs.batch_files import json_text, remove_leftovers, write_anew
-from jaxpriv.jobs.batch_record import read_part, record_name, share_name
+from jaxpriv.jobs.batch.digests import keep_digests
+from jaxpriv.jobs.batch.files import json_text, remove_leftovers, write_anew
+from jaxpriv.jobs.batch.record import read_part, record_name, share_name
 from jaxpriv.jobs.plain_json import plain
 
 

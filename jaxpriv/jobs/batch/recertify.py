@@ -10,10 +10,10 @@ import numpy as np
 
 from jaxpriv.designs.certified import certify
 from jaxpriv.errors import InfeasibleError, InputError
-from jaxpriv.jobs.batch_part import rms_of
-from jaxpriv.jobs.batch_placing import middle_secret
-from jaxpriv.jobs.batch_record import AxisRecord, TraceRecord
-from jaxpriv.jobs.batch_shared import DECIMALS, SharedTrace
+from jaxpriv.jobs.batch.part import rms_of
+from jaxpriv.jobs.batch.placing import middle_secret
+from jaxpriv.jobs.batch.record import AxisRecord, TraceRecord
+from jaxpriv.jobs.batch.shared import DECIMALS, SharedTrace
 from jaxpriv.jobs.noise import grid_exponent
 from jaxpriv.jobs.prior_choice import PriorChoice
 from jaxpriv.jobs.recertify import ROUNDING

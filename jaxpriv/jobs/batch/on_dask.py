@@ -14,7 +14,7 @@ from jaxpriv.errors import InputError
 if TYPE_CHECKING:
     from distributed import WorkerPlugin
 
-    from jaxpriv.jobs.batch_part import Part
+    from jaxpriv.jobs.batch.part import Part
 
 RETRIES = 3
 _AHEAD = 2  # tasks for each worker that wait, so that none is idle and few traces are held
@@ -69,7 +69,7 @@ def run_on_dask(
 
 
 def _run(part: Part) -> str:
-    from jaxpriv.jobs.batch_part import run_part
+    from jaxpriv.jobs.batch.part import run_part
 
     return run_part(part)
 

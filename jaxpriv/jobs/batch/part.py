@@ -15,14 +15,14 @@ import numpy as np
 
 from jaxpriv.designs.batch.buckets import bucket_of
 from jaxpriv.errors import JaxprivError
-from jaxpriv.jobs.batch_designs import AxisDesign, Prepared, design_prepared
-from jaxpriv.jobs.batch_files import json_text, write_anew, write_once
-from jaxpriv.jobs.batch_input import InputTrace
-from jaxpriv.jobs.batch_placing import Placed, place
-from jaxpriv.jobs.batch_priors import find_part_priors
-from jaxpriv.jobs.batch_programs import RESIDENT, make_room
-from jaxpriv.jobs.batch_record import FORMAT, AxisRecord, TraceRecord, part_json, record_name, share_name
-from jaxpriv.jobs.batch_shared import DECIMALS, SharedTrace, write_shared
+from jaxpriv.jobs.batch.designs import AxisDesign, Prepared, design_prepared
+from jaxpriv.jobs.batch.files import json_text, write_anew, write_once
+from jaxpriv.jobs.batch.input import InputTrace
+from jaxpriv.jobs.batch.placing import Placed, place
+from jaxpriv.jobs.batch.priors import find_part_priors
+from jaxpriv.jobs.batch.programs import RESIDENT, make_room
+from jaxpriv.jobs.batch.record import FORMAT, AxisRecord, TraceRecord, part_json, record_name, share_name
+from jaxpriv.jobs.batch.shared import DECIMALS, SharedTrace, write_shared
 from jaxpriv.jobs.noise import ReleasedPoints, draw_release, simulate_release
 from jaxpriv.jobs.requests import PriorRequest, SecretRequest
 from jaxpriv.jobs.target import Target

@@ -12,7 +12,7 @@ from jaxpriv.fitting.batch_likelihood import FAMILIES
 from jaxpriv.fitting.checks import limits, noise_bound, refuse_unfit
 from jaxpriv.fitting.fit import Fit
 from jaxpriv.fitting.robust import FAMILIES_DEFAULT
-from jaxpriv.jobs.batch_placing import Placed
+from jaxpriv.jobs.batch.placing import Placed
 from jaxpriv.jobs.prior_from_file import FIT_KERNELS
 from jaxpriv.jobs.prior_sources import ON_ITSELF as ON_ITSELF, PriorSource, axis_of as axis_of, fits_of_trace
 from jaxpriv.jobs.requests import PriorRequest

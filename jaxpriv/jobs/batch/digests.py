@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from jaxpriv.errors import InputError
-from jaxpriv.jobs.batch_files import json_text, write_anew
+from jaxpriv.jobs.batch.files import json_text, write_anew
 
 
 FILE = "shared.json"

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from jaxpriv.errors import InputError
-from jaxpriv.jobs.batch_digests import changed_files, kept_digests
-from jaxpriv.jobs.batch_placing import plane_radius
-from jaxpriv.jobs.batch_recertify import EPSILON, FLOOR, NOISE, POSITIONS, RECORD, certified_problems, problems_of
-from jaxpriv.jobs.batch_record import FORMAT, TraceRecord, read_part, record_name
-from jaxpriv.jobs.batch_shared import SharedTrace, read_shared
-from jaxpriv.jobs.batch_summary import plain_reason
+from jaxpriv.jobs.batch.digests import changed_files, kept_digests
+from jaxpriv.jobs.batch.placing import plane_radius
+from jaxpriv.jobs.batch.recertify import EPSILON, FLOOR, NOISE, POSITIONS, RECORD, certified_problems, problems_of
+from jaxpriv.jobs.batch.record import FORMAT, TraceRecord, read_part, record_name
+from jaxpriv.jobs.batch.shared import SharedTrace, read_shared
+from jaxpriv.jobs.batch.summary import plain_reason
 from jaxpriv.jobs.plain_json import plain
 from jaxpriv.jobs.prior_choice import PriorChoice
 from jaxpriv.jobs.requests import SecretRequest

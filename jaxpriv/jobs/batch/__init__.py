@@ -1,0 +1,1 @@
+"""Data sets of many traces: the job of `jaxpriv batch`, and what `jaxpriv verify` does with its folder."""
