@@ -23,7 +23,7 @@ from jaxpriv.linalg.ordering import after
 
 
 DIRECTIONS = 12  # r: columns of Q
-STEPS = 24
+STEPS = 20
 _LEAST = 1e-12  # of the power, spread evenly, so that X has a Cholesky factor
 _INWARD = 0.1  # of the noise that a round starts from is spread evenly, so that it may move; and of the weights
 _GROWTHS = 8  # Newton steps for the power at which a target is met

@@ -17,7 +17,7 @@ from jaxpriv.designs.batch.duals import ascended_vectors, clipped_vectors
 from jaxpriv.designs.batch.interior import least_loss, least_power, prepare
 
 
-FINISHED = 1e-5  # gap at which a problem needs no further work
+FINISHED = 3e-5  # gap at which a problem needs no further work
 # Gaps above which a problem goes on to the round: the first two are for all that are not finished, the rest for few.
 ROUNDS = (-np.inf, FINISHED, 1e-4, 1e-3)
 _BLOCK = 16  # problems of one call: the unfinished of a chunk fill few of them
