@@ -143,12 +143,12 @@ def test_a_removed_trace(folder, made):
     "change",
     [
         lambda text: text + "\n",
-        lambda text: text.replace("777", "492", 1) if "777" in text else text.replace("time", "time ", 1),
-        lambda text: text.replace("jaxpriv", "a name", 1) if "777" in text else text.replace("\n", ",note\n", 1),
+        lambda text: text.replace("-777", "-492", 1) if "jaxpriv" in text else text.replace("time", "time ", 1),
+        lambda text: text.replace("jaxpriv", "a name", 1) if "jaxpriv" in text else text.replace("\n", ",note\n", 1),
         # The last row once more; in the table, the duplicate is left out.
         lambda text: (
             text.rstrip() + "\r\n" + text.rstrip().rsplit("\n", 1)[1] + "\r\n"
-            if "777" in text
+            if "jaxpriv" in text
             else text.rstrip() + ",x\n"
         ),
     ],

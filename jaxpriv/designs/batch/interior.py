@@ -50,19 +50,22 @@ def prepare(
 
 
 def least_loss(
-    factors: Float[Array, "p n n"],
+    covariance: Float[Array, "p n n"],
     position: Int[Array, ""],
+    mask: Bool[Array, " n"],
     floor: Float[Array, ""],
     own: Float[Array, " p"],
+    first: Bool[Array, ""],
     columns: Float[Array, "n q"],
     weights: Float[Array, " p"],
     power: Float[Array, ""],
 ) -> tuple[Float[Array, "n r"], Float[Array, " p"]]:
     """A factor of squared norm `power` whose largest loss is small, and how much each prior counts.
 
-    `factors` as of `prepare`; `own` the secret's variances; `columns` (n, p + r) what Q is made of, the last r a factor
-    to start from; `weights` how much each prior counts there.
+    `own` are the secret's variances; `columns` (n, p + r) what Q is made of, the last r a factor to start from (in a
+    `first` round those of `prepare` instead); `weights` how much each prior counts there.
     """
+    factors, columns = _prepared(covariance, position, mask, floor, power, first, columns)
     basis, model = _reduced(factors, position, floor, own, columns)
     noise, shares = _started(basis, columns, weights, power)
     a, posterior = outlook(model, noise)
@@ -75,16 +78,19 @@ def least_loss(
 
 
 def least_power(
-    factors: Float[Array, "p n n"],
+    covariance: Float[Array, "p n n"],
     position: Int[Array, ""],
+    mask: Bool[Array, " n"],
     floor: Float[Array, ""],
     own: Float[Array, " p"],
+    first: Bool[Array, ""],
     columns: Float[Array, "n q"],
     weights: Float[Array, " p"],
     power: Float[Array, ""],
     goal: Float[Array, ""],
 ) -> tuple[Float[Array, "n r"], Float[Array, " p"]]:
     """`least_loss` with a largest loss of `goal` and as little power as possible; `power` is where it starts."""
+    factors, columns = _prepared(covariance, position, mask, floor, power, first, columns)
     basis, model = _reduced(factors, position, floor, own, columns)
     noise, shares = _started(basis, columns, weights, power)
     noise = _grown(model, noise, goal)
@@ -96,6 +102,12 @@ def least_power(
     slack = jnp.maximum(level + reach, -0.1 * level)
     noise, shares = _iterated(model, noise, shares, slack, level, jnp.ones_like(goal), jnp.trace(noise), True)
     return _finished(basis, model, _grown(model, noise, goal), shares)
+
+
+def _prepared(covariance, position, mask, floor, power, first, columns) -> tuple[Array, Array]:
+    """Both in one program, so that there is one for each length and number of priors, whatever the round."""
+    factors, begun = prepare(covariance, position, mask, floor, power)
+    return factors, after(jnp.where(first, begun, columns), factors)
 
 
 def _reduced(factors, position, floor, own, columns) -> tuple[Array, Model]:

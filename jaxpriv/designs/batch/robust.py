@@ -14,7 +14,7 @@ from jaxpriv.designs.batch.certifying import Certified, certify_chunk, lower_bou
 from jaxpriv.designs.batch.chunk import Chunk
 from jaxpriv.designs.batch.devices import Devices
 from jaxpriv.designs.batch.duals import ascended_vectors, clipped_vectors
-from jaxpriv.designs.batch.interior import least_loss, least_power, prepare
+from jaxpriv.designs.batch.interior import DIRECTIONS, least_loss, least_power
 
 
 FINISHED = 3e-5  # gap at which a problem needs no further work
@@ -125,9 +125,10 @@ def _solved(
         rows = np.concatenate([part, np.full(block - part.size, start)])
         floor = (floor_sd[rows] * chunk.unit[rows]) ** 2
         covariance, position, mask = chunk.covariance[rows], chunk.position[rows], chunk.mask[rows]
-        factors, first = machine(prepare, covariance, position, mask, floor, power[rows])
-        given = first if columns is None else columns[rows]
-        arrays = (factors, position, floor, chunk.own[rows], given, weights[rows], power[rows])
+        first = np.full(block, columns is None)
+        width = chunk.priors + min(DIRECTIONS, chunk.bucket)
+        given = np.zeros((block, chunk.bucket, width)) if columns is None else columns[rows]
+        arrays = (covariance, position, mask, floor, chunk.own[rows], first, given, weights[rows], power[rows])
         goal = () if target is None else (target[rows],)
         solution = machine(least_loss if target is None else least_power, *arrays, *goal)
         # Waited for: programs that run at the same time may wait for each other for ever.
