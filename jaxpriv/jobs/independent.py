@@ -153,6 +153,8 @@ def _smallest_sd_of_long(priors: Sequence[Prior], secrets: Sequence[Any], epsilo
         low, high = high, high + 2.0
     while excess(low) < 0.0 and low > -100.0:
         low, high = low - 2.0, low
+    if excess(high) > 0.0:
+        raise CertificateError("no independent noise that meets the target could be verified.")
     root = root_scalar(excess, bracket=(low, high), method="brentq", xtol=2e-4).root
     for shade in (2.5e-4, 1e-3):
         if excess(root + shade) <= 0.0:

@@ -16,7 +16,7 @@ from jaxpriv.certificates.verb import Certificate
 from jaxpriv.designs.finish import SHADINGS, finished, floor_cost_upper, infeasible
 from jaxpriv.designs.long.cluster_bound import DualBlock, cost_lower, floor_value, joined, steepness
 from jaxpriv.designs.long.cluster_design import ClusterNoise, solve_cluster, window_beliefs
-from jaxpriv.designs.long.clusters import Cluster, by_products, clusters_of, fading_lag, overlapping
+from jaxpriv.designs.long.clusters import LARGEST_WINDOW, Cluster, by_products, clusters_of, fading_lag, overlapping
 from jaxpriv.designs.long.reduction import smooth_basis
 from jaxpriv.designs.long.wide_design import solve_wide_cluster, wide_floor_value
 from jaxpriv.designs.long.window_certificate import certificate_lag, certificate_of, cluster_losses
@@ -72,8 +72,10 @@ class ManyProblem:
             here = [index - cluster.start for i in cluster.secrets for index in self.secrets[i].indices]
             window = times[cluster.start : cluster.stop]
             basis = smooth_basis(window, np.array(here), self.lengthscale)
+            # One floor has a closed form, which the ascent finds in a few steps on any window that has a matrix.
+            alone = len(self.priors) * len(cluster.secrets) == 1 and cluster.size <= LARGEST_WINDOW
             # `clusters_of` sees to it that there is a basis wherever there can be no matrix.
-            if by_products(self.priors, cluster.size) and basis is not None:
+            if by_products(self.priors, cluster.size) and basis is not None and not alone:
                 self.noises.append(
                     solve_wide_cluster(
                         self.priors, self.secrets, cluster, goals, floor_variance, tolerance, steps, basis
@@ -81,9 +83,7 @@ class ManyProblem:
                 )
                 continue
             known = window_beliefs(self.priors, self.secrets, cluster, edges=True)
-            # One floor has a closed form, which the ascent finds in a few steps on any window.
-            if len(self.priors) * len(cluster.secrets) == 1:
-                basis = None
+            basis = None if alone else basis
             self.noises.append(solve_cluster(known, goals, floor_variance, tolerance, steps, basis))
 
     def scaled(self, which: Sequence[int], factor: float) -> None:
